@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from weft.reasoning.options import ThinkOptions
     from weft.reasoning.question import Document, Question
     from weft.reasoning.thought import Thought
-    from weft.workflow import Flow, FlowResult, FlowRun, json_schema, literal, load, loads
+    from weft.workflow import Flow, FlowResult, FlowRun, Handle, json_schema, literal, load, loads
     from weft.workflow.apps.ask import ask, ask_sync
     from weft.workflow.apps.think import think, think_sync
     from weft.workflow.flow.flow import check
@@ -72,7 +72,7 @@ _NAMES = {
     "weft.reasoning.options": "ThinkOptions",
     "weft.reasoning.question": "Document Question",
     "weft.reasoning.thought": "Thought",
-    "weft.workflow": "Flow FlowResult FlowRun json_schema literal load loads",
+    "weft.workflow": "Flow FlowResult FlowRun Handle json_schema literal load loads",
     "weft.workflow.apps.ask": "ask ask_sync",
     "weft.workflow.apps.think": "think think_sync",
     "weft.workflow.flow.flow": "check",
@@ -99,6 +99,7 @@ __all__ = [
     "FlowResult",
     "FlowRun",
     "GrammarLimits",
+    "Handle",
     "Image",
     "Isolation",
     "McpServer",

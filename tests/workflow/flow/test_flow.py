@@ -23,7 +23,7 @@ from weft.core.errors import (
     UnknownReference,
 )
 from weft.testing import FakeModel
-from weft.workflow import Handle, literal
+from weft.workflow import Expression, Handle, literal
 from weft.workflow.document.spec.nodes import ModelNode
 
 
@@ -162,7 +162,7 @@ def test_a_handle_has_no_value_and_says_so() -> None:
     with pytest.raises(AttributeError):
         a._private  # noqa: B018 - raises
     assert not hasattr(a, "__wrapped__")
-    assert isinstance(copy.copy(a), Handle)
+    assert isinstance(copy.copy(a), Expression)
     assert {a: 1}[a] == 1
 
 

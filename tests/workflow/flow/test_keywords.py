@@ -114,7 +114,7 @@ def test_a_function_with_any_names_takes_any() -> None:
         lambda f: run(f, limits=[3]),
         lambda f: run(f, limits={"small": "x"}),
         lambda f: run(f, durability="always"),
-        lambda f: run(f, journal="runs.db"),
+        lambda f: run(f, journal=3),
     ],
 )
 def test_values_of_a_wrong_kind_are_typed_errors(call: Callable[[Any], object]) -> None:

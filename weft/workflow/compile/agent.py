@@ -12,6 +12,7 @@ from weft.engine.kinds.body import map_result
 from weft.planner.grammar.limits import GrammarLimits
 from weft.workflow.compile.services import services_of
 from weft.workflow.document.expressions import template, value_template
+from weft.workflow.document.python_types import conform
 from weft.workflow.document.source import KeyPath
 from weft.workflow.document.spec.model_settings import AgentSpec
 from weft.workflow.document.spec.nodes import ModelNode
@@ -62,6 +63,7 @@ def act(step: ModelNode, unit: Unit) -> NodeFn:
     prompt, system = template(step.prompt), template(step.system or "")
     arguments = value_template(step.arguments)
     decode = decoder_of(unit, step)
+    kind = unit.types.answers.get(id(step))
 
     async def node_fn(context: NodeContext, inputs: Inputs) -> Any:
         services = services_of(context)
@@ -75,7 +77,7 @@ def act(step: ModelNode, unit: Unit) -> NodeFn:
 
         def value(answer: Answer) -> Any:
             services.findings[context.node] = answer
-            return answer.value
+            return answer.value if kind is None else conform(kind, answer.value)
 
         return map_result(await agent.work(prompt.text_for(names))(context, inputs), value)
 

@@ -38,6 +38,7 @@ from weft.validation import read_answer, read_answer_async
 from weft.workflow.compile.repair import with_error
 from weft.workflow.compile.services import Services, services_of
 from weft.workflow.document.expressions import template, value_template
+from weft.workflow.document.python_types import conform
 from weft.workflow.document.spec.messages import NamedFile, messages_of, with_file_names
 from weft.workflow.document.spec.nodes import ModelNode
 from weft.workflow.document.unit import Unit, file_beside
@@ -46,8 +47,10 @@ from weft.workflow.runtime.models.decoders import decoder_of
 from weft.workflow.runtime.models.think import ThoughtModel
 
 
-def answer_value(result: Any, context: NodeContext, schema: JsonSchema | None) -> Any:
-    """The answer of the `Thought` in `result`, typed if there is a schema.
+def answer_value(
+    result: Any, context: NodeContext, schema: JsonSchema | None, kind: Any = None
+) -> Any:
+    """The answer of the `Thought` in `result`, typed if there is a schema, and fits `kind`.
 
     Logs the thought's cost and the reason for its end; the findings keep all of it.
     """
@@ -61,6 +64,7 @@ def answer_value(result: Any, context: NodeContext, schema: JsonSchema | None) -
         )
         services_of(context).findings[context.node] = thought
         answer = thought.answer if schema is None else read_answer(thought.answer, schema)
+        answer = answer if kind is None else conform(kind, answer)
         return Partial(answer, cut_off(thought)) if thought.cut else answer
 
     return map_result(result, value)
@@ -119,6 +123,7 @@ class _NodeModelCall:
         self._decode = decoder_of(unit, step)
         is_checked = step.output_schema is not None or bool(step.tools)
         self._repairs = step.repair if is_checked else 0
+        self._kind = unit.types.answers.get(id(step))
 
     def node_fn(self, seed: int | None) -> NodeFn:
         async def node_fn(context: NodeContext, inputs: Inputs) -> Any:
@@ -129,7 +134,7 @@ class _NodeModelCall:
             client = services.models.client(self._unit, self._step.model)
             if isinstance(client, ThoughtModel):
                 thought = await client.work(request)(context, inputs)
-                return answer_value(thought, context, self._step.output_schema)
+                return answer_value(thought, context, self._step.output_schema, self._kind)
             if isinstance(client, Startable):
                 await client.start(context.log)
             if request.sampling.temperature is None:
@@ -247,7 +252,8 @@ class _NodeModelCall:
         if empty and not self._step.allow_empty:
             raise _empty_answer(completion, cut_off=cut_off)
         if not tools and schema is not None:  # complete JSON is the whole answer
-            return await read_answer_async(completion.text, schema, cut_at=_cut_at(completion))
+            answer = await read_answer_async(completion.text, schema, cut_at=_cut_at(completion))
+            return answer if self._kind is None else conform(self._kind, answer)
         value = {"text": completion.text, "tool_calls": calls} if tools else completion.text
         return Partial(value, _cut_off(completion)) if cut_off else value
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from weft.agents.tools.context import send_tool_logs
@@ -16,6 +16,7 @@ from weft.engine.graph.node import Inputs, Node, NodeContext, NodeFn, Policy, Sk
 from weft.workflow.compile.policy import NameBindings
 from weft.workflow.compile.services import services_of
 from weft.workflow.document.expressions import Template, template, value_template
+from weft.workflow.document.python_types import function_types
 from weft.workflow.document.spec.nodes import CallNode, ModelNode, ReduceNode, ToolNode
 from weft.workflow.document.unit import Unit
 
@@ -48,11 +49,11 @@ def _approved(step: ToolNode, unit: Unit) -> NodeFn:
 
 def call(step: CallNode, unit: Unit) -> NodeFn:
     """Call a plain function with named arguments."""
-    arguments = value_template(step.arguments)
+    arguments, kinds = value_template(step.arguments), unit.types.arguments.get(id(step))
 
     async def node_fn(context: NodeContext, inputs: Inputs) -> Any:
         function = services_of(context).tools.function(unit, step.call)
-        return await _call(function, (), arguments.render(inputs), step.call)
+        return await _call(function, (), arguments.render(inputs), step.call, kinds)
 
     return node_fn
 
@@ -74,13 +75,24 @@ def reduce(step: ReduceNode, unit: Unit) -> NodeFn:
 
 
 async def _call(
-    function: Callable[..., Any], values: Sequence[Any], named: dict[str, Any], name: str
+    function: Callable[..., Any],
+    values: Sequence[Any],
+    named: dict[str, Any],
+    name: str,
+    kinds: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Await an async function; run a sync one in a thread, so that it does not block the loop."""
+    """Await an async function; run a sync one in a thread, so that it does not block the loop.
+
+    Arguments are instances of the function's annotations, and of `kinds` where it has none; the
+    result is plain data where a model or a dataclass is returned.
+    """
+    types = function_types(function)
+    if kinds or types.parameters:
+        values = types.values(named, kinds, values)
     if inspect.iscoroutinefunction(function):
-        return await function(*values, **named)
+        return types.returned(await function(*values, **named), name)
     result = await in_thread(lambda: function(*values, **named), name.rpartition(":")[2])
-    return await result if inspect.isawaitable(result) else result
+    return types.returned(await result if inspect.isawaitable(result) else result, name)
 
 
 def warming(node: NodeId, step: ModelNode, names: NameBindings, unit: Unit) -> Node | None:

@@ -28,6 +28,7 @@ def think(step: ModelNode, unit: Unit) -> NodeFn:
     prompt, system = template(step.prompt), template(step.system or "")
     arguments, documents = value_template(step.arguments), value_template(spec.documents)
     decode = decoder_of(unit, step)
+    kind = unit.types.answers.get(id(step))
 
     async def node_fn(context: NodeContext, inputs: Inputs) -> Any:
         services = services_of(context)
@@ -45,6 +46,6 @@ def think(step: ModelNode, unit: Unit) -> NodeFn:
         options = options_of(unit, spec, seed=seed, tokens_left=context.tokens_left())
         strategy = make_strategy(spec.strategy, model, options)
         thought = await strategy.work(question)(context, inputs)
-        return answer_value(thought, context, step.output_schema)
+        return answer_value(thought, context, step.output_schema, kind)
 
     return node_fn

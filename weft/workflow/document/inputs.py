@@ -6,11 +6,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import BaseModel, ValidationError
+
 from weft.core.content import MEDIA, Media
 from weft.core.errors import InputError
 from weft.core.values import JsonSchema
 from weft.validation import violation, violation_async
 from weft.workflow.document import WorkflowDocument
+from weft.workflow.document.python_types import first_error, input_names, plain
 from weft.workflow.document.spec.declarations import InputSpec
 from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.spec.schemas import MEDIA_TYPES
@@ -22,6 +25,26 @@ class CheckedInputs(dict[str, Any]):
     def __init__(self, document: WorkflowDocument, values: Mapping[str, Any]) -> None:
         super().__init__(values)
         self.document = document
+
+
+def plain_inputs(given: Any, kind: Any = None) -> Mapping[str, Any]:
+    """Inputs by name, with plain data in place of instances; `given` may be one of all inputs.
+
+    `kind`: the type of all inputs, whose validators decide too. Raises: `InputError` for what it
+    refuses, and for what is neither a mapping nor a model nor a dataclass.
+    """
+    if isinstance(given, CheckedInputs):
+        return given
+    data = plain(given)
+    if not isinstance(data, Mapping):
+        hint = "give them by name: flow.run(topic=...)"
+        raise InputError(f"inputs are a mapping, not {given!r:.80}", hint=hint)
+    if kind is not None and issubclass(kind, BaseModel) and data.keys() <= input_names(kind):
+        try:
+            kind.model_validate(data)
+        except ValidationError as error:
+            raise InputError(f"the inputs are no {kind.__name__}: {first_error(error)}") from error
+    return data
 
 
 def check_inputs(document: WorkflowDocument, given: Mapping[str, Any]) -> dict[str, Any]:

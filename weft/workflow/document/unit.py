@@ -14,6 +14,7 @@ from weft.core.errors import BuildError
 from weft.core.ports import ModelClient
 from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.expressions import BadExpression, Template
+from weft.workflow.document.python_types import PythonTypes
 from weft.workflow.document.source import KeyPath, SourceText, Tree
 from weft.workflow.document.source.tree import place_of
 
@@ -48,7 +49,7 @@ class Unit:
     """A document that can be checked and run.
 
     Relative paths start in `folder`; included files are in `root` or below. `functions` and
-    `clients` are objects of a Python program that a file cannot name.
+    `clients` are objects of a Python program that a file cannot name, and `types` its types.
     """
 
     document: WorkflowDocument
@@ -58,6 +59,7 @@ class Unit:
     includes: Mapping[str, Unit] = field(default_factory=dict)
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     clients: Mapping[str, ModelClient] = field(default_factory=dict)
+    types: PythonTypes = field(default_factory=PythonTypes)
     memo: UnitMemo = field(default_factory=UnitMemo, init=False, repr=False)
 
     def everything(self) -> list[Unit]:

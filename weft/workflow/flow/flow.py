@@ -2,49 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, Unpack, cast, overload
 
 from pydantic import ValidationError
+from typing_extensions import ParamSpec, TypeVar
 
-from weft.core.errors import BuildError, DuplicateName, InputError
+from weft.core.errors import BuildError, DuplicateName
 from weft.core.events import Event, HumanAsked, Subscription
 from weft.core.keywords import check_keywords, expect, refuses_unknown_keywords
 from weft.core.loggers import logger
 from weft.core.ports import ModelClient, ToolRunner
-from weft.core.suggestion import closest
 from weft.durability.calls import Confirmation
-from weft.workflow.document import NodeSpec, WorkflowDocument
-from weft.workflow.document.inputs import coerce_inputs
+from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.loader import load_text, load_unit
+from weft.workflow.document.python_types import (
+    fields_of,
+    has_instances_in,
+    input_names,
+    no_field,
+    plain,
+)
 from weft.workflow.document.recursion import check_recursion
 from weft.workflow.document.references import check_references
 from weft.workflow.document.spec.declarations import InputSpec
 from weft.workflow.document.spec.defects import first_defect
 from weft.workflow.document.spec.document import walk
-from weft.workflow.document.spec.nodes import ToolNode, WorkflowNode
-from weft.workflow.document.unit import ONLY_PYTHON, DocumentOrigin, Unit, node_name
-from weft.workflow.document.writer import check_portable, to_yaml
-from weft.workflow.flow.builder import FlowBuilder
-from weft.workflow.flow.handle import Handle
-from weft.workflow.flow.python_values import document_value, schema_of
+from weft.workflow.document.spec.nodes import WorkflowNode
+from weft.workflow.document.unit import ONLY_PYTHON, DocumentOrigin, Unit
+from weft.workflow.flow.handle import InputHandles, NodeHandle, kinds_of
+from weft.workflow.flow.python_values import document_value, is_type, schema_of
+from weft.workflow.flow.run_arguments import SETTINGS, FlowOptions, inputs_together, split_arguments
+from weft.workflow.flow.views import FlowViews
 from weft.workflow.runtime.blocking import run_blocking
 from weft.workflow.runtime.compiled import check_connected, check_unit
 from weft.workflow.runtime.journals import journal_or_own
 from weft.workflow.runtime.options import FlowLimits, FlowSettings, RunSettings
-from weft.workflow.runtime.results.result import FlowResult
+from weft.workflow.runtime.results.result import FlowResult, Out
 from weft.workflow.runtime.results.run_stream import RunStream
 from weft.workflow.runtime.run import FlowRun
 from weft.workflow.runtime.tools.toolset import Toolset
 
 if TYPE_CHECKING:
-    from weft.workflow.document.graph_view import GraphView
+    pass
 
 _logger = logger("runs")
 
 
-class Flow(FlowBuilder):
+Untyped = Mapping[str, Any]
+P = ParamSpec("P", default=...)
+In = TypeVar("In", default=Untyped)
+
+
+AnyFlow: TypeAlias = "Flow[Any, Any, ...]"
+
+
+class Flow(FlowViews, Generic[In, Out, P]):
     """A workflow.
 
         flow = Flow("brief", models={"small": "local:smollm2-135m-instruct"})
@@ -54,16 +68,52 @@ class Flow(FlowBuilder):
         flow.output(notes=notes)
         result = await flow.run(topic="rivers")
 
+    `inputs` and `outputs` are types with fields: pydantic models, dataclasses or TypedDicts. Then
+    `params` has the handles of the inputs, and the outputs of a result are an instance.
     `models`: declarations as in a file, or clients. `tools`: functions or import paths by name.
     `folder`: the base of relative paths (default: the working directory).
 
     Raises: `BuildError` when a declaration is wrong.
     """
 
+    @overload
+    def __init__(
+        self: Flow[Untyped, Untyped, ...], name: str, /, **options: Unpack[FlowOptions]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Flow[In, Untyped, P],
+        name: str,
+        /,
+        *,
+        inputs: Callable[P, In],
+        **options: Unpack[FlowOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Flow[Untyped, Out, ...],
+        name: str,
+        /,
+        *,
+        outputs: type[Out],
+        **options: Unpack[FlowOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Flow[In, Out, P],
+        name: str,
+        /,
+        *,
+        inputs: Callable[P, In],
+        outputs: type[Out],
+        **options: Unpack[FlowOptions],
+    ) -> None: ...
     def __init__(
         self,
         name: str,
         *,
+        inputs: Any = None,
+        outputs: Any = None,
         description: str | None = None,
         models: Mapping[str, str | Mapping[str, object] | ModelClient] | None = None,
         tools: Mapping[str, str | Mapping[str, object] | Callable[..., Any]] | None = None,
@@ -86,11 +136,19 @@ class Flow(FlowBuilder):
         self._root = self._folder
         self._unit: Unit | None = None
         self._changes = 0
-        self._parts: dict[Flow, int] = {}  # the flows in `_unit`, each with its changes then
+        self._parts: dict[AnyFlow, int] = {}  # the flows in `_unit`, each with its changes then
         for model, declared in (models or {}).items():
             self._declare_model(model, declared)
         for tool, use in (tools or {}).items():
             self._tools[tool] = self._reference(use) if callable(use) else use
+        self._types.inputs, self._types.result = inputs, outputs
+        for kind in (inputs, outputs):
+            if kind is not None and fields_of(kind) is None:
+                hint = "give a pydantic model, a dataclass or a TypedDict"
+                raise BuildError(f"{kind!r} is not a type with fields", hint=hint)
+        for field in (fields_of(inputs) or {}).values() if inputs is not None else ():
+            described = field.kind if field.described is None else field.described
+            self.input(field.key, described, default=field.default)
 
     @classmethod
     def of(cls, unit: Unit) -> Flow:
@@ -108,50 +166,11 @@ class Flow(FlowBuilder):
         flow._functions.update(unit.functions)
         flow._clients = dict(unit.clients)
         flow._flows = dict(unit.includes)
+        flow._types = unit.types
         flow._origin, flow._root, flow._unit = unit.origin, unit.root, unit
         return flow
 
     # -- the document --------------------------------------------------------------------------
-
-    @property
-    def name(self) -> str:
-        """The workflow's name."""
-        return self._name
-
-    @property
-    def description(self) -> str:
-        """One sentence for people."""
-        return self._description or ""
-
-    @property
-    def inputs(self) -> Mapping[str, InputSpec]:
-        """The inputs, by name."""
-        return self.document.inputs
-
-    @property
-    def nodes(self) -> Mapping[str, NodeSpec]:
-        """The nodes at the top, by name."""
-        return self.document.nodes
-
-    @property
-    def alternatives(self) -> Mapping[str, Sequence[str]]:
-        """The alternative tools of nodes, by the path of the node."""
-        steps = ((node_name(path), step) for path, step in walk(self.document.nodes))
-        return {
-            str(name): [other.tool for other in step.alternatives]
-            for name, step in steps
-            if isinstance(step, ToolNode) and step.alternatives
-        }
-
-    @property
-    def outputs(self) -> Mapping[str, Any]:
-        """The outputs, by name: values with templates."""
-        return self.document.outputs
-
-    @property
-    def document(self) -> WorkflowDocument:
-        """The whole workflow as one frozen value. Raises: `BuildError` when it is not complete."""
-        return self.unit.document
 
     @property
     def unit(self) -> Unit:
@@ -169,7 +188,7 @@ class Flow(FlowBuilder):
         *,
         default: object = ...,
         description: str | None = None,
-    ) -> Handle:
+    ) -> Any:
         """Declare an input: a Python type, the name of a type, or a JSON Schema.
 
         Raises: `DuplicateName` when the name is taken.
@@ -177,6 +196,7 @@ class Flow(FlowBuilder):
         if name in self._level:
             raise DuplicateName(f"`{name}` is taken", hint="give the input another name")
         schema = schema_of(type)
+        default = plain(default)
         declared: Any = schema
         if default is not ... or description is not None:
             declared = dict(InputSpec.model_validate(schema).root)
@@ -187,14 +207,28 @@ class Flow(FlowBuilder):
         self._inputs[name] = declared
         self._level.bound.add(name)
         self._changed()
-        return Handle(name, self)
+        return NodeHandle(name, self, type if is_type(type) else None)
+
+    @property
+    def params(self) -> In:
+        """The handles of all inputs, as fields of the flow's type of inputs.
+
+        Raises: `BuildError` for a flow without one.
+        """
+        if self._types.inputs is None:
+            raise BuildError("the flow has no type of inputs", hint="Flow(name, inputs=In)")
+        return cast(In, InputHandles(self._types.inputs, self))
 
     def output(self, **values: object) -> None:
         """Declare outputs: handles, or values with handles in them."""
         for name, value in values.items():
             if name in self._outputs:
                 raise DuplicateName(f"there are two outputs `{name}`", hint="rename one")
+            if self._types.result is not None and name not in input_names(self._types.result):
+                raise no_field(self._types.result, name, input_names(self._types.result))
             self._outputs[name] = document_value(value, self)
+            if has_instances_in(kinds := kinds_of(value)):
+                self._types.outputs[name] = kinds
         self._changed()
 
     # -- checks and runs -----------------------------------------------------------------------
@@ -217,17 +251,24 @@ class Flow(FlowBuilder):
         return await check_connected(self.unit)
 
     def start(
-        self, inputs: Mapping[str, Any] | None = None, /, **settings: Unpack[FlowSettings]
-    ) -> FlowRun:
+        self,
+        inputs: In | Mapping[str, Any] | None = None,
+        /,
+        **settings: Unpack[FlowSettings],
+    ) -> FlowRun[Out]:
         """Prepare a run: `await run.wait()` carries it out; it can be cancelled and answered.
 
         Raises: `BuildError`, `InputError`.
         """
-        check_keywords("flow.start", settings, _SETTINGS, "inputs go into a mapping: start({...})")
+        check_keywords("flow.start", settings, SETTINGS, "inputs go into a mapping: start({...})")
         given: dict[str, Any] = {k: v for k, v in settings.items() if v is not None}
-        return FlowRun(self.unit, inputs or {}, RunSettings(**given))
+        return FlowRun(self.unit, {} if inputs is None else inputs, RunSettings(**given))
 
-    async def run(self, inputs: Mapping[str, Any] | None = None, /, **values: Any) -> FlowResult:
+    @overload
+    async def run(self, inputs: In, /, **settings: Unpack[FlowSettings]) -> FlowResult[Out]: ...
+    @overload
+    async def run(self, *args: P.args, **values: P.kwargs) -> FlowResult[Out]: ...
+    async def run(self, *inputs: Any, **values: Any) -> FlowResult[Out]:
         """Run to the end: `await flow.run(topic="rivers", concurrency=4)`.
 
         Names of `FlowSettings` are settings, all others are inputs; an input with the name of a
@@ -237,7 +278,7 @@ class Flow(FlowBuilder):
 
         Raises: `BuildError`, `InputError`.
         """
-        given, settings = _split(inputs, values, self.inputs)
+        given, settings = split_arguments(inputs_together("flow.run", inputs), values, self.inputs)
 
         def log_question(event: Event) -> None:
             assert isinstance(event, HumanAsked)
@@ -252,8 +293,8 @@ class Flow(FlowBuilder):
         return await run.wait()
 
     def stream(
-        self, inputs: Mapping[str, Any] | None = None, /, **values: Any
-    ) -> RunStream[FlowRun]:
+        self, inputs: In | Mapping[str, Any] | None = None, /, **values: Any
+    ) -> RunStream[FlowRun[Out]]:
         """Run, and read what happens: `async for event in flow.stream(topic="rivers")`.
 
         Arguments as for `run`. The events are the classes of `weft.events`, tokens of models among
@@ -262,7 +303,7 @@ class Flow(FlowBuilder):
 
         Raises, with the first event: `BuildError`, `InputError`.
         """
-        given, settings = _split(inputs, values, self.inputs)
+        given, settings = split_arguments(inputs, values, self.inputs)
         others = settings.pop("listeners", ())
         return RunStream(
             lambda listener: self.start(given, listeners=(*others, listener), **settings)
@@ -276,7 +317,7 @@ class Flow(FlowBuilder):
         accept_changes: bool = False,
         confirmed: Mapping[str, Confirmation] | None = None,
         **settings: Unpack[FlowSettings],
-    ) -> FlowRun:
+    ) -> FlowRun[Out]:
         """Prepare to continue a run that has not ended, or has failed; see `start`.
 
         Finished nodes do not run again. `run`: an id, or the beginning of one. `accept_changes`:
@@ -295,45 +336,20 @@ class Flow(FlowBuilder):
             for note in claimed.history.losses.notes:
                 _logger.warning("%s: %s", claimed.run, note)
             settings.setdefault("questions", "pause")
-            return resume_run(claimed, own=own, **settings)
+            return cast(FlowRun[Out], resume_run(claimed, own=own, **settings))
 
-    def run_sync(self, inputs: Mapping[str, Any] | None = None, /, **values: Any) -> FlowResult:
+    @overload
+    def run_sync(self, inputs: In, /, **settings: Unpack[FlowSettings]) -> FlowResult[Out]: ...
+    @overload
+    def run_sync(self, *args: P.args, **values: P.kwargs) -> FlowResult[Out]: ...
+    def run_sync(self, *inputs: Any, **values: Any) -> FlowResult[Out]:
         """Like `run`, without `await`: for scripts and notebooks.
 
         Inside a running event loop, such as a notebook's, it runs on a thread of its own and blocks
         that loop meanwhile. Write `await flow.run(...)` where you can, and in servers always: a
         client or tool that already works in the running loop cannot answer while it is blocked.
         """
-        return run_blocking(lambda: self.run(inputs, **values))
-
-    def coerce_inputs(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """Texts, as from a command line, converted to the types that the inputs declare.
-
-        Raises: `InputError` with every text that cannot be read.
-        """
-        return coerce_inputs(self.document, given)
-
-    # -- views ---------------------------------------------------------------------------------
-
-    def to_yaml(self) -> str:
-        """The workflow as a file, which `weft.loads` reads back as an equal workflow.
-
-        Raises: `BuildError` when it uses functions or clients that no file can name.
-        """
-        check_portable(self.unit)
-        return to_yaml(self.document)
-
-    def graph_view(self) -> GraphView:
-        """The graph for drawing: nodes and edges, with bodies as groups inside nodes."""
-        from weft.workflow.document.graph_view import graph_view
-
-        return graph_view(self.document)
-
-    def mermaid(self) -> str:
-        """The graph as a Mermaid flowchart."""
-        from weft.workflow.document.graph_view import mermaid
-
-        return mermaid(self.graph_view())
+        return run_blocking(lambda: self.run(*inputs, **values))
 
     # -- inside --------------------------------------------------------------------------------
 
@@ -349,7 +365,7 @@ class Flow(FlowBuilder):
         self._models[name] = {"use": f"{ONLY_PYTHON}client", "model": declared.model}
 
     def _assembled(self) -> Unit:
-        units: dict[Flow, Unit] = {}
+        units: dict[AnyFlow, Unit] = {}
         self._assemble(units)
         for unit in units.values():
             check_references(unit)
@@ -357,7 +373,7 @@ class Flow(FlowBuilder):
         self._parts = _changes_of(units)
         return units[self]
 
-    def _assemble(self, units: dict[Flow, Unit]) -> Unit:
+    def _assemble(self, units: dict[AnyFlow, Unit]) -> Unit:
         """Add the unit of this flow, and those of the flows that it runs recursively."""
         included: dict[str, Unit] = {}
         unit = units[self] = Unit(
@@ -368,13 +384,14 @@ class Flow(FlowBuilder):
             included,
             dict(self._functions),
             dict(self._clients),
+            self._types,
         )
         for _, step in walk(unit.document.nodes):
             if isinstance(step, WorkflowNode) and step.workflow not in included:
                 included[step.workflow] = self._part(step.workflow, units)
         return unit
 
-    def _part(self, name: str, units: dict[Flow, Unit]) -> Unit:
+    def _part(self, name: str, units: dict[AnyFlow, Unit]) -> Unit:
         part = self._flows.get(name)
         if part is None:
             return load_unit(self._folder / name)
@@ -384,6 +401,10 @@ class Flow(FlowBuilder):
         return units[part] if part in units else part._assemble(units)  # noqa: SLF001 - a `Flow`, too
 
     def _document(self) -> WorkflowDocument:
+        for field in (fields_of(self._types.result) or {}).values():
+            if field.default is ... and field.key not in self._outputs:
+                hint = f"flow.output({field.key}=...)"
+                raise BuildError(f"the flow lacks the output `{field.key}`", hint=hint)
         raw: dict[str, Any] = {
             "name": self._name,
             "description": self._description,
@@ -402,32 +423,12 @@ class Flow(FlowBuilder):
             raise BuildError(defect.message, hint=defect.hint) from error
 
 
-def _changes_of(flows: Iterable[Flow]) -> dict[Flow, int]:
+def _changes_of(flows: Iterable[AnyFlow]) -> dict[AnyFlow, int]:
     """How often each of `flows` has been changed."""
     return {flow: flow._changes for flow in flows}  # noqa: SLF001 - a `Flow`
 
 
-_SETTINGS = frozenset(FlowSettings.__annotations__)
-_FLOW_KEYWORDS = ("description", "models", "tools", "folder")
-
-
-def _split(
-    inputs: Mapping[str, Any] | None, values: Mapping[str, Any], declared: Collection[str]
-) -> tuple[dict[str, Any], Any]:
-    """The inputs and the settings of a run among its keywords.
-
-    Raises: `InputError` for a misspelt setting; `check_inputs` refuses other names.
-    """
-    expect(inputs or {}, Mapping, "inputs are a mapping", "write flow.run(topic=...)")
-    settings = {key: value for key, value in values.items() if key in _SETTINGS}
-    named = {key: value for key, value in values.items() if key not in _SETTINGS}
-    for name in named:
-        near = None if name in declared else closest(name, (*declared, *_SETTINGS))
-        if near in _SETTINGS:
-            raise InputError(f"there is no input `{name}`", hint=f"did you mean `{near}`?")
-    listeners = settings.get("listeners", ())
-    expect(listeners, Iterable, "`listeners` is a list", "listeners=[print]")
-    return {**(inputs or {}), **named}, settings
+_FLOW_KEYWORDS = ("inputs", "outputs", "description", "models", "tools", "folder")
 
 
 def load(path: str | Path) -> Flow:

@@ -9,11 +9,12 @@ A handle contains only the text of an expression. Using it as a value raises `Ty
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, NoReturn, TypeVar
 
 from weft.core.errors import BuildError
 from weft.core.ids import is_name
+from weft.workflow.document.python_types import has_instances, item_type, list_of, part_of
 
 _USE = "it has a value only in a run"
 
@@ -78,23 +79,33 @@ class Expression:
         raise TypeError(f"{self!r} cannot be searched here: {_USE}; write it in a template")
 
 
-class Handle(Expression):
-    """A placeholder for a value, or for a part of one, returned by the methods of `Flow`."""
+class NodeHandle(Expression):
+    """A placeholder for a value, or for a part of one, returned by the methods of `Flow`.
 
-    __slots__ = ()
+    `kind` is the Python type of the value, None where it is unknown.
+    """
 
-    def __getattr__(self, name: str) -> Handle:
+    __slots__ = ("_kind",)
+
+    def __init__(self, source: str, owner: object, kind: Any = None) -> None:
+        super().__init__(source, owner)
+        self._kind = kind
+
+    def __getattr__(self, name: str) -> NodeHandle:
         if name.startswith("_"):
             raise AttributeError(name)
-        return Handle(f"{self._source}.{name}", self._owner)
+        return self._part(name)
 
-    def __getitem__(self, key: str | int | slice | Expression) -> Handle:
-        if isinstance(key, (Expression, slice)):
-            return Handle(f"{self._source}[{self._key(key)}]", self._owner)
-        if isinstance(key, str) and is_name(key):
-            return Handle(f"{self._source}.{key}", self._owner)
-        if isinstance(key, (str, int)):
-            return Handle(f"{self._source}[{key!r}]", self._owner)
+    def __getitem__(self, key: str | int | slice | Expression) -> NodeHandle:
+        if isinstance(key, str):
+            return self._part(key)
+        kind = None if self._kind is None else item_type(self._kind)
+        if isinstance(key, slice):
+            return NodeHandle(f"{self._source}[{self._key(key)}]", self._owner, list_of(kind))
+        if isinstance(key, Expression):
+            return NodeHandle(f"{self._source}[{self._key(key)}]", self._owner, kind)
+        if isinstance(key, int):
+            return NodeHandle(f"{self._source}[{key!r}]", self._owner, kind)
         raise TypeError(f"{self!r} takes a name, a number or a handle, not {key!r}")
 
     def _key(self, key: slice | Expression | int | None) -> str:
@@ -111,6 +122,52 @@ class Handle(Expression):
             raise TypeError(f"{self!r} takes whole numbers and handles in a slice, not {key!r}")
         return _operand(key)
 
+    def _part(self, name: str) -> NodeHandle:
+        key, kind = (name, None) if self._kind is None else part_of(self._kind, name)
+        source = f"{self._source}.{key}" if is_name(key) else f"{self._source}[{key!r}]"
+        return NodeHandle(source, self._owner, kind)
+
+
+T = TypeVar("T")
+Handle = Annotated[T, NodeHandle]
+"""A handle of a value of type `T`. To a type checker it is the value that it stands for, so that
+fields, items, and arguments of functions are checked; in the program it is a `NodeHandle`."""
+
+
+def kind_of(value: object) -> Any:
+    """The Python type that a handle stands for; None where it is unknown, or for other values."""
+    return value._kind if isinstance(value, NodeHandle) else None  # noqa: SLF001
+
+
+class InputHandles:
+    """The handles of a flow's inputs, by the names of the fields of its type of inputs."""
+
+    def __init__(self, kind: Any, owner: object) -> None:
+        self._kind = kind
+        self._owner = owner
+
+    def __getattr__(self, name: str) -> NodeHandle:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return NodeHandle(*self._part(name))
+
+    __getitem__ = __getattr__
+
+    def _part(self, name: str) -> tuple[str, object, Any]:
+        key, kind = part_of(self._kind, name)
+        return key, self._owner, kind
+
+
+def kinds_of(value: object) -> Any:
+    """As `kind_of`, for each part of a mapping or a list too."""
+    if isinstance(value, Mapping):
+        return {key: kinds_of(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [kinds_of(item) for item in value]
+    if not isinstance(value, Expression) and has_instances(type(value)):
+        return type(value)
+    return kind_of(value)
+
 
 def source_of(expression: Expression) -> str:
     """The text of an expression, without braces."""
@@ -125,7 +182,7 @@ def owner_of(expression: Expression) -> object:
 def _operand(value: object) -> str:
     if isinstance(value, Expression):
         source = source_of(value)
-        return source if isinstance(value, Handle) else f"({source})"
+        return source if isinstance(value, NodeHandle) else f"({source})"
     if value is None or isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (int, float, str)):

@@ -16,6 +16,7 @@ from weft.core.budget import Budget
 from weft.core.errors import BuildError
 from weft.core.keywords import check_keywords, expect
 from weft.core.values import Message
+from weft.workflow.document.python_types import annotations_of, plain
 from weft.workflow.document.unit import ONLY_PYTHON
 from weft.workflow.flow.handle import Expression, owner_of
 
@@ -186,6 +187,16 @@ def _untitled(schema: Any) -> Any:
     return [_untitled(item) for item in schema] if isinstance(schema, list) else schema
 
 
+def is_type(schema: object) -> bool:
+    """Whether a `schema=` is a Python type, not a JSON Schema or the name of a type."""
+    return schema is not None and not isinstance(schema, (str, Mapping, list))
+
+
+def result_type(function: str | Function) -> Any:
+    """The type that a function is annotated to return; None: unknown."""
+    return None if isinstance(function, str) else annotations_of(function).get("return")
+
+
 def document_value(value: object, owner: object) -> Any:
     """`value` with handles as text. Texts are templates, as in a file: see `literal`.
 
@@ -205,10 +216,21 @@ def document_value(value: object, owner: object) -> Any:
         return {str(key): document_value(item, owner) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [document_value(item, owner) for item in value]
+    if (data := plain(value)) is not value:
+        return _literals(data)
     raise BuildError(
         f"a workflow cannot hold {type(value).__name__}: {value!r}",
         hint="make it an input, or return it from a function (`flow.call`)",
     )
+
+
+def _literals(data: Any) -> Any:
+    """Plain data whose texts are no templates."""
+    if isinstance(data, dict):
+        return {key: _literals(item) for key, item in data.items()}
+    if isinstance(data, list):
+        return [_literals(item) for item in data]
+    return literal(data) if isinstance(data, str) else data
 
 
 def written_messages(messages: object) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Generic
 
 from weft.core.calls import CallEvent
 from weft.core.errors import InputError, UnknownReference
@@ -21,7 +21,7 @@ from weft.engine.scheduler.effects import EffectLedger
 from weft.validation import violation
 from weft.workflow.compile import Services
 from weft.workflow.compile.sources import SourceDigests
-from weft.workflow.document.inputs import check_inputs
+from weft.workflow.document.inputs import check_inputs, plain_inputs
 from weft.workflow.document.secrets import redactor_of
 from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.unit import Unit
@@ -32,7 +32,7 @@ from weft.workflow.runtime.models.factory import GivenModels, Models, ModelSourc
 from weft.workflow.runtime.options import RunSettings
 from weft.workflow.runtime.rates import RunRates, is_rate
 from weft.workflow.runtime.recording import PriorRun, RunRecording
-from weft.workflow.runtime.results.result import FlowResult, flow_result
+from weft.workflow.runtime.results.result import FlowResult, Out, flow_result, typed_result
 from weft.workflow.runtime.run_log import run_log
 from weft.workflow.runtime.telemetry import CallListener, run_spans
 from weft.workflow.runtime.tools.toolset import Toolset
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from weft.reasoning.thought import Thought
 
 
-class FlowRun:
+class FlowRun(Generic[Out]):
     """A prepared run; `wait` carries it out.
 
     With `past` it continues that run, or builds on it. It is recorded from here on: a run that is
@@ -60,14 +60,15 @@ class FlowRun:
     def __init__(
         self,
         unit: Unit,
-        inputs: Mapping[str, Any],
+        inputs: object,
         settings: RunSettings,
         past: PriorRun | None = None,
         stage: ReplayBoundary | None = None,
     ) -> None:
-        self.result: FlowResult | None = None
+        self.result: FlowResult[Out] | None = None
         self.findings: dict[NodeId, Thought | Answer] = {}
-        self._inputs = check_inputs(unit.document, inputs)
+        self._inputs = check_inputs(unit.document, plain_inputs(inputs, unit.types.inputs))
+        self._types = unit.types
         self._tools = Toolset(settings.tools, None if stage is None else stage.tools)
         self._own_models = Models()
         models = _models(unit, settings.models, self._own_models)
@@ -208,7 +209,7 @@ class FlowRun:
         """How many calls of models and tools were answered from earlier parts."""
         return 0 if self._recording is None else self._recording.recalled_calls
 
-    async def wait(self) -> FlowResult:
+    async def wait(self) -> FlowResult[Out]:
         """Run to the end, and close what the run opened.
 
         A failed node does not raise: look at the result. Cancelling the caller cancels the run.
@@ -226,10 +227,10 @@ class FlowRun:
             self._close_record()
         if self._answers.mistake is not None:
             raise self._answers.mistake
-        self.result = flow_result(self._outputs, self._inputs, result)
-        if self.result.questions:
-            reasons = (*self.result.reasons, self._way_on)
-            self.result = replace(self.result, reasons=reasons)
+        untyped = flow_result(self._outputs, self._inputs, result)
+        if untyped.questions:
+            untyped = replace(untyped, reasons=(*untyped.reasons, self._way_on))
+        self.result = typed_result(untyped, self._types)
         return self.result
 
     @property

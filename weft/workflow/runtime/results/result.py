@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final
+from typing import Any, Final, Generic
+
+from pydantic import ValidationError
+from typing_extensions import TypeVar
 
 from weft.core import errors
 from weft.core.errors import Failure, ModelTimeout, NodeFailed, WeftError
@@ -16,6 +19,7 @@ from weft.engine import RunResult
 from weft.engine.scheduler.effects import UnsettledEffect
 from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.expressions import ValueTemplate, value_template
+from weft.workflow.document.python_types import PythonTypes, first_error, rebuilt, whole
 from weft.workflow.document.spec.nodes import BaseNode, JoinNode
 from weft.workflow.document.templates import inner_names, names_of
 
@@ -23,11 +27,15 @@ ANSWER: Final = NodeId("answer")
 """The answering node of a question."""
 
 
+Out = TypeVar("Out", default=Mapping[str, Any])
+
+
 @dataclass(frozen=True, slots=True)
-class FlowResult:
+class FlowResult(Generic[Out]):
     """The end of a run.
 
-    outputs    the outputs that could be computed, by name
+    outputs    the outputs that could be computed, by name; an instance of the flow's type of
+               outputs, if it has one and none is missing
     missing    for every other output, the reason why it is missing
     outcomes   how every node ended, dynamic nodes included
     status     succeeded, partial, failed, cancelled or asking; `reasons` say why in sentences
@@ -41,7 +49,7 @@ class FlowResult:
 
     run: RunId
     status: RunStatus
-    outputs: Mapping[str, Any]
+    outputs: Out
     missing: Mapping[str, str]
     outcomes: Mapping[NodeId, Outcome]
     usage: Usage
@@ -53,9 +61,7 @@ class FlowResult:
     questions: tuple[PendingQuestion, ...] = ()
 
     @classmethod
-    def of(
-        cls, result: RunResult, outputs: Mapping[str, Any], missing: Mapping[str, str]
-    ) -> FlowResult:
+    def of(cls, result: RunResult, outputs: Any, missing: Mapping[str, str]) -> FlowResult[Any]:
         """The engine's result of a run, with its outputs."""
         own: dict[str, Any] = {"outputs": outputs, "missing": missing}
         names = (each.name for each in fields(cls) if each.name not in own)
@@ -70,7 +76,8 @@ class FlowResult:
         """An output. Raises: `KeyError` with the reason why it is missing."""
         if output in self.missing:
             raise KeyError(f"{output}: {self.missing[output]}")
-        return self.outputs[output]
+        outputs: Any = self.outputs
+        return outputs[output] if isinstance(outputs, Mapping) else getattr(outputs, output)
 
 
 def output_templates(document: WorkflowDocument) -> dict[str, ValueTemplate]:
@@ -103,6 +110,39 @@ def flow_result(
             status = "failed" if status == "succeeded" else status
             reasons = (*reasons, f"the output {name} cannot be computed: {error.message}")
     return FlowResult.of(replace(result, status=status, reasons=reasons), outputs, missing)
+
+
+def typed_result(result: FlowResult, types: PythonTypes) -> FlowResult[Any]:
+    """The result with instances of the types that a Python program declared for its outputs."""
+    if not types.outputs and types.result is None:
+        return result
+    values: dict[str, Any] = rebuilt(types.outputs, dict(result.outputs))
+    if types.result is None:
+        return replace(result, outputs=values)
+    if result.missing:
+        return replace(result, outputs=IncompleteOutputs(values, result.missing))
+    try:
+        return replace(result, outputs=whole(types.result, values))
+    except ValidationError as error:
+        reason = f"the outputs are no {types.result.__name__}: {first_error(error)}"
+        outputs = IncompleteOutputs(values, {})
+        reasons = (*result.reasons, reason)
+        return replace(result, status="failed", outputs=outputs, reasons=reasons)
+
+
+class IncompleteOutputs(dict[str, Any]):
+    """The outputs of a typed flow that could be computed; the others raise `NodeFailed`."""
+
+    def __init__(self, values: Mapping[str, Any], missing: Mapping[str, str]) -> None:
+        super().__init__(values)
+        self._missing = missing
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self:
+            return self[name]
+        if name in self._missing:
+            raise NodeFailed(f"there is no output {name}: {self._missing[name]}")
+        raise AttributeError(name)
 
 
 def no_answer_reason(outcome: Outcome) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from types import TracebackType
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from weft.core.errors import Cancelled, RunError
 from weft.core.events import Event, Listener
@@ -15,12 +15,12 @@ from weft.workflow.runtime.results.result import FlowResult
 class WaitableRun(Protocol):
     """A run that has been prepared."""
 
-    async def wait(self) -> FlowResult:
+    async def wait(self) -> FlowResult[Any]:
         """Run to the end."""
 
 
 R = TypeVar("R", bound=WaitableRun)
-Tasks = set[asyncio.Task[FlowResult]]
+Tasks = set[asyncio.Task[FlowResult[Any]]]
 _TASKS: Final[Tasks] = set()
 """Runs under way: an event loop does not keep its tasks alive."""
 
@@ -83,7 +83,7 @@ class RunStream(Generic[R]):
             raise Cancelled("the stream was left before the end of the run")
         return self._task.result()
 
-    async def wait(self) -> FlowResult:
+    async def wait(self) -> FlowResult[Any]:
         """Run to the end without reading further events. Raises: as `result`."""
         await _ended(self._begin())
         return self.result()
