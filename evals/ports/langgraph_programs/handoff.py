@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from langchain_core.messages import SystemMessage
+from langchain_core.messages import SystemMessage, ToolMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 AGENTS = {
@@ -13,13 +13,16 @@ async def run(llm, folder: Path) -> object:
     def agent(name: str):
         async def reply(state: MessagesState) -> dict:
             messages = [SystemMessage(AGENTS[name]), *state["messages"]]
-            return {"messages": [await llm.ainvoke(messages)]}
+            answer = await llm.ainvoke(messages)
+            done = [ToolMessage("done", tool_call_id=call["id"]) for call in answer.tool_calls]
+            return {"messages": [answer, *done]}
 
         return reply
 
     def route(state: MessagesState) -> str:
-        calls = state["messages"][-1].tool_calls
-        return calls[0]["name"].removeprefix("transfer_to_") if calls else END
+        if state["messages"][-1].type != "tool":
+            return END
+        return state["messages"][-2].tool_calls[0]["name"].removeprefix("transfer_to_")
 
     graph = StateGraph(MessagesState)
     for name in AGENTS:

@@ -3,12 +3,12 @@ from pathlib import Path
 import weft
 
 flow = weft.Flow("question", models={"llm": "local:smollm2-135m-instruct"})
-answers = flow.input("answers", list[str])
+guesses = flow.input("guesses", list[str])
 question = flow.model("llm", "Ask a simple question")
 
 
 def evaluate(last):
-    verdict = flow.model("llm", f"Evaluate: {question} {{{{ answers[last.asked] }}}}")
+    verdict = flow.model("llm", f"Evaluate: {question} {{{{ guesses[last.asked] }}}}")
     return {"asked": last.asked + 1, "state": verdict}
 
 
@@ -17,4 +17,4 @@ flow.output(quiz=quiz)
 
 
 async def run(llm, folder: Path) -> object:
-    return (await flow.run(answers=["Lyon", "Paris"], models={"llm": llm}))["quiz"]
+    return (await flow.run(guesses=["Lyon", "Paris"], models={"llm": llm}))["quiz"]

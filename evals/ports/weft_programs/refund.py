@@ -17,10 +17,8 @@ flow.output(state=flow.value(f"paid {proposal.amount}", when=approved))
 
 
 async def run(llm, folder: Path) -> object:
-    journal = folder / "refund.sqlite"
-    first = await flow.run(models={"llm": llm}, journal=journal)
-    asked = first.questions[0]
-    second = await flow.resume(
-        first.run_id, models={"llm": llm}, journal=journal, answers={"approved": True}
-    ).wait()
-    return {"asked": asked.question, "state": second["state"]}
+    settings = {"models": {"llm": llm}, "journal": folder / "refund.sqlite"}
+    first = await flow.run(**settings)
+    asked = first.questions[0].question
+    second = await flow.resume(first.run, answers={"approved": True}, **settings).wait()
+    return {"asked": asked, "state": second["state"]}
