@@ -20,8 +20,8 @@ BUDGET: Final[dict[str, tuple[int, int]]] = {
     "weft": (920, 138_000),
     "weft/agents": (80, 11_500),
     "weft/cli": (74, 8_900),
-    "weft/core": (42, 6_600),
-    "weft/decoding": (140, 22_500),
+    "weft/core": (50, 6_600),
+    "weft/decoding": (143, 22_500),
     "weft/durability": (40, 8_000),
     "weft/engine": (40, 6_900),
     "weft/planner": (45, 7_600),
@@ -30,7 +30,7 @@ BUDGET: Final[dict[str, tuple[int, int]]] = {
     "weft/testing": (10, 1_900),
     "weft/training": (42, 6_000),
     "weft/validation": (9, 1_300),
-    "weft/workflow": (135, 21_500),
+    "weft/workflow": (140, 22_500),
 }
 """Package to (files, lines)."""
 

@@ -430,7 +430,7 @@ def test_limits_of_the_run() -> None:
         deadline="2m",
         concurrency=3,
         max_nodes=50,
-        limits={"small": 1},
+        limits={"small": 1, "big": {"requests_per_minute": 60}},
         budget=weft.Budget(seconds=9),
         seed=1,
     )
@@ -438,7 +438,9 @@ def test_limits_of_the_run() -> None:
     made.output(o=names_of)
     said = made.document.run
     assert said.max_nodes == 50
-    assert (said.deadline, said.concurrency, said.limits, said.seed) == (120.0, 3, {"small": 1}, 1)
+    assert (said.deadline, said.concurrency, said.seed) == (120.0, 3, 1)
+    assert said.limits["small"].slots == 1
+    assert said.limits["big"].requests_per_minute == 60
     assert said.budget is not None
     assert said.budget.time == 9.0
 
