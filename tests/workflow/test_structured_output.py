@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, field_validator
 
 import weft
 from weft.core.values import ToolCall
@@ -85,6 +86,40 @@ def test_a_misfit_is_repaired_with_the_error() -> None:
     assert error.role == "user"
     assert '"three" is not of type "integer"' in error.content
     assert json.dumps(SCHEMA) in error.content
+
+
+class Person(BaseModel):
+    name: str
+    age: int
+
+    @field_validator("name")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name != "Bob":
+            raise ValueError("only Bob is known here")
+        return name
+
+
+def test_the_refusal_of_a_validator_is_repaired_with_its_message() -> None:
+    model = FakeModel(['{"name": "Al", "age": 3}', WRITTEN])
+    flow = weft.Flow("typed", models={"m": model})
+    flow.output(bob=flow.model("m", "Who is Bob?", schema=Person))
+    result = flow.run_sync()
+    assert result["bob"] == Person(name="Bob", age=3)
+    assert len(model.requests) == result.usage.requests == 2
+    *_, answer, error = model.requests[1].messages
+    assert answer.content == '{"name": "Al", "age": 3}'
+    assert "does not fit the schema: name: Value error, only Bob is known here" in error.content
+    assert '"required": ["name", "age"]' in error.content
+
+
+def test_a_validator_that_keeps_refusing_fails_the_node() -> None:
+    model = FakeModel(['{"name": "Al", "age": 3}'])
+    flow = weft.Flow("typed", models={"m": model})
+    flow.output(bob=flow.model("m", "Who is Bob?", schema=Person, repair=2))
+    result = flow.run_sync()
+    assert "only Bob is known here" in str(result.missing)
+    assert len(model.requests) == result.usage.requests == 3
 
 
 @pytest.mark.parametrize(("repair", "requests"), [(0, 1), (1, 2), (3, 4)])

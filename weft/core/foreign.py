@@ -110,7 +110,7 @@ def retry_after_s(headers: Mapping[str, Any], now: datetime | None = None) -> fl
     """
     try:
         text = str(headers.get("retry-after") or headers.get("Retry-After") or "").strip()
-        seconds = float(text) if text.lstrip("+-")[:1].isdigit() else _until(text, now)
+        seconds = float(text) if text[:1].isdigit() else _until(text, now)
     except (ValueError, TypeError, OverflowError):
         return None
     return min(max(0.0, seconds), LONGEST_DELAY_S) if math.isfinite(seconds) else None

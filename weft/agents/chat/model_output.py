@@ -113,7 +113,10 @@ def fit_answer(written: Any, schema: JsonSchema | None) -> Any:
         return text
     wrong = violation(written, schema)
     if wrong is not None and isinstance(written, str):
-        return read_answer(written, schema)
+        try:
+            return read_answer(written, schema)
+        except ModelOutputError as error:
+            raise ModelOutputError(error.message) from None  # its hint is not for the model
     if wrong is not None:
         raise ModelOutputError(f"the answer does not fit its schema: {wrong}")
     return written

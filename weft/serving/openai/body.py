@@ -17,6 +17,7 @@ from weft.core.values import AUTOREGRESSIVE, JsonSchema, Lossless, Message, Tool
 from weft.decoding.options import PLAIN_NAMES, format_decoder
 from weft.serving.extra_arguments import DECODE, FIELD, NODE, RESERVED_FIELDS, SEED, TEMPERATURE
 from weft.serving.openai.server import SELF_HOSTED, Server
+from weft.serving.openai.strict import is_strict
 from weft.serving.text.prompt import wire_calls
 
 _MOVED: Final = {"temperature": TEMPERATURE, "seed": SEED}
@@ -302,22 +303,8 @@ def _format(schema: JsonSchema, server: Server) -> Body:
 
 
 def _may_be_strict(schema: JsonSchema, server: Server) -> bool:
-    """Servers with grammars accept any schema, hosted ones only closed, fully required objects."""
-    return server.kind in SELF_HOSTED or _is_closed(schema)
-
-
-def _is_closed(schema: object) -> bool:
-    if isinstance(schema, list):
-        return all(map(_is_closed, schema))
-    if not isinstance(schema, Mapping):
-        return True
-    if schema.get("type") == "object" or isinstance(schema.get("properties"), Mapping):
-        required = set(schema.get("required", ()))
-        if schema.get("additionalProperties") is not False:
-            return False
-        if required != set(schema.get("properties", ())):
-            return False
-    return all(map(_is_closed, schema.values()))
+    """Servers with grammars accept any schema, hosted ones follow OpenAI's rules."""
+    return server.kind in SELF_HOSTED or is_strict(schema)
 
 
 _LONGEST = 200
