@@ -266,7 +266,9 @@ def test_tools_offered_to_a_model_come_back_typed() -> None:
         "tool_calls": [{"name": "search", "arguments": {"query": "y"}}],
     }
     assert "calls 'rm'" in ask(Reply(tool_calls=(ToolCall("1", "rm", "{}"),)))
-    assert "does not fit the schema: at query" in ask(Reply(tool_calls=(ToolCall("1", "search", '{"query": 3}'),)))
+    assert "does not fit the schema: at query" in ask(
+        Reply(tool_calls=(ToolCall("1", "search", '{"query": 3}'),))
+    )
     assert "not JSON" in ask(Reply(tool_calls=(ToolCall("1", "search", "{"),)))
 
 
