@@ -44,10 +44,10 @@ def is_strict(schema: JsonSchema) -> bool:
     """
     if schema.get("type") != "object" or "anyOf" in schema:
         return False
-    return _Check(schema).passes()
+    return _StrictCheck(schema).passes()
 
 
-class _Check:
+class _StrictCheck:
     """One schema's check: a walk without recursion, as schemas may come from servers."""
 
     def __init__(self, root: JsonSchema) -> None:
