@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from weft.cli.options import inputs_file, json_object, pairs, seconds
-from weft.cli.run.questions import expected, parse_answer
+from weft.cli.run.answers import expected, parse_answer
 from weft.core.errors import InputError, SourceError
 
 

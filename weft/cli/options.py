@@ -218,6 +218,13 @@ GivenAnswers = Annotated[
         "--answer", metavar="NODE=VALUE", help="The answer to what a node asks; repeat it."
     ),
 ]
+ApproveCalls = Annotated[
+    bool,
+    typer.Option(
+        "--yes",
+        help="Approve every call of a tool that needs an approval. Other questions stay open.",
+    ),
+]
 DEFAULT_MODEL = "local:smollm2-135m-instruct"
 
 

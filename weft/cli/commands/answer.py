@@ -15,6 +15,9 @@ HELP = """Answer what a node of a run asks.
 
 A process that has the run goes on with the answer at once. When nobody has it, the answer is kept
 until `weft resume`. `weft runs show RUN` tells what is asked, and what an answer looks like.
+
+The call of a tool is approved with yes, refused with "no: too much", which its agent reads, and
+approved with other arguments by "yes amount=5".
 """
 
 
@@ -22,20 +25,21 @@ def answer(
     run: Run,
     node: Annotated[str, typer.Argument(metavar="NODE", help="The node that asks.")],
     value: Annotated[
-        str, typer.Argument(metavar="VALUE", help="Text, y or n, a number, a choice, or JSON.")
+        str, typer.Argument(metavar="VALUE", help="Text, y or n, a number, a choice, JSON.")
     ],
     journal: JournalPlace = None,
     debug: Debug = False,
 ) -> None:
     """See `HELP`."""
     with report_errors(debug=debug):
-        from weft.cli.run.questions import parse_answer
+        from weft.cli.run.answers import parse_answer
         from weft.workflow.history.answers import PendingQuestions
 
         with journal_at(journal) as opened:
             answers = PendingQuestions(opened)
             question = answers.question(run, node)
-            is_running = answers.give(question, parse_answer(value, question.schema))
+            parsed = parse_answer(value, question.schema, question.arguments)
+            is_running = answers.give(question, parsed)
         if is_running:
             typer.echo(f"answered {clean(question.node)}")
         else:

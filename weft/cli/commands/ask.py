@@ -110,6 +110,8 @@ def ask(
         int | None, typer.Option(metavar="N", help="At most so many tokens in all.", min=1)
     ] = None,
     deadline: options.Deadline = None,
+    answer: options.GivenAnswers = None,
+    yes: options.ApproveCalls = False,
     concurrency: options.CallsAtOnce = None,
     as_json: options.AsJson = False,
     events: options.EventsFile = None,
@@ -145,6 +147,8 @@ def ask(
             timeline=timeline,
             concurrency=concurrency,
             deadline_s=deadline_s,
+            answers=options.pairs(answer or (), "--answer"),
+            approve=yes,
             print_streams=show_plan,
             journal=journal,
             durability=when,

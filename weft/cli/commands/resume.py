@@ -42,6 +42,7 @@ Exit status:
 def resume(
     run: options.Run = "last",
     answer: options.GivenAnswers = None,
+    yes: options.ApproveCalls = False,
     accept_changes: Annotated[
         bool, typer.Option("--accept-changes", help="Go on although the workflow has changed.")
     ] = False,
@@ -92,6 +93,7 @@ def resume(
             events=events,
             timeline=timeline,
             answers=answers,
+            approve=yes,
             journal=journal,
         )
         confirmed = {node: _confirmation(text) for node, text in confirmations.items()}

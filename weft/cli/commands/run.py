@@ -49,6 +49,7 @@ def run(
     deadline: options.Deadline = None,
     decode: options.Decode = None,
     answer: options.GivenAnswers = None,
+    yes: options.ApproveCalls = False,
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Ignore results kept from earlier runs.")
     ] = False,
@@ -107,6 +108,7 @@ def run(
             max_nodes=max_nodes,
             deadline_s=deadline_s,
             answers=answers,
+            approve=yes,
             cache=not no_cache,
             decode=decode,
             journal=journal,

@@ -35,6 +35,7 @@ _STYLES = {
     "failed": "bold red",
     "skipped": "yellow",
     "cancelled": "magenta",
+    "asking": "bold yellow",
     "partial": "yellow",
 }
 _WAITS = {"slot": "waits for a slot", "delay": "waits to try again", "person": "waits for a person"}

@@ -15,8 +15,9 @@ from weft.cli.journal import run_reference
 from weft.cli.reports.effects import effect_data, print_calls, print_effects, unsettled_data
 from weft.cli.reports.outcome import print_outcomes, print_times
 from weft.cli.reports.rows import rows
+from weft.cli.run.answers import expected
 from weft.cli.run.document import node_data
-from weft.cli.run.questions import expected
+from weft.cli.run.questions import print_call
 from weft.cli.text import clean, duration, listing, one_line, plain
 from weft.core.calls import ToolCalled, ToolReturned
 from weft.core.codec import encode
@@ -183,7 +184,12 @@ def history_data(history: RunHistory, summary: RunSummary, standing: str) -> dic
             for node in history.trace.nodes.values()
         },
         "questions": [
-            {"node": asked.node, "question": asked.question, "schema": plain(asked.schema)}
+            {
+                "node": asked.node,
+                "question": asked.question,
+                "schema": plain(asked.schema),
+                **({"tool": asked.tool, "arguments": plain(asked.arguments)} if asked.tool else {}),
+            }
             for asked in history.questions.values()
         ],
         "once": [effect_data(call) for call in once_calls(history.calls)],
@@ -209,7 +215,10 @@ def stored_bytes(history: RunHistory) -> int:
 def _questions(console: Console, asked: Sequence[HumanAsked], run: str) -> None:
     for question in asked:
         console.print(Text(clean(question.node), "bold").append(" asks: "), end="")
-        console.print(clean(question.question).rstrip(), soft_wrap=True)
+        if question.tool:
+            print_call(console, question.tool, question.arguments)
+        else:
+            console.print(clean(question.question).rstrip(), soft_wrap=True)
         hint = expected(question.schema)
         command = f"  weft answer {run} {clean(question.node)} VALUE"
         command += f"   ({clean(hint)})" if hint else ""

@@ -7,91 +7,24 @@ holds no lock that the interpreter needs to exit.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sys
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from weft.cli.console import table
 from weft.cli.run import ProgressDisplay
-from weft.cli.text import Json, clean, one_line
+from weft.cli.run.answers import expected, parse_answer
+from weft.cli.text import Json, clean, json_text, plain
 from weft.core.errors import InputError, UnknownReference
 from weft.core.events import Event, HumanAnswered, HumanAsked, NodeFinished
-from weft.core.ids import NodeId
-from weft.engine.analysis.trace import Trace
+from weft.core.ids import NodeId, parent_of
 
-_YES = frozenset(("y", "yes", "true", "1"))
-_NO = frozenset(("n", "no", "false", "0"))
-
-
-def parse_answer(text: str, schema: Mapping[str, object]) -> Json:
-    """The value of an answer: text, or the number of a choice; lists and objects as JSON.
-
-    Raises: `InputError` when it does not fit the schema.
-    """
-    value = _read(text.strip(), schema)
-    _check(value, schema)
-    return value
-
-
-def expected(schema: Mapping[str, object]) -> str:
-    """What to type, in a few words; empty if any text will do."""
-    choices = schema.get("enum")
-    if isinstance(choices, list) and choices:
-        return "one of " + ", ".join(f"{n}: {_shown(c)}" for n, c in enumerate(choices, 1))
-    words = {
-        "boolean": "y or n",
-        "integer": "a whole number",
-        "number": "a number",
-        "array": "a JSON list",
-        "object": "a JSON object",
-    }
-    return words.get(str(schema.get("type")), "")
-
-
-def _read(text: str, schema: Mapping[str, object]) -> Json:
-    choices = schema.get("enum")
-    if isinstance(choices, list) and choices:
-        return _chosen(text, choices)
-    kind = schema.get("type")
-    if kind == "boolean" and text.lower() in _YES | _NO:
-        return text.lower() in _YES
-    if kind in ("integer", "number", "array", "object", "null", "boolean"):
-        return _json(text, schema)
-    return text
-
-
-def _chosen(text: str, choices: list[Json]) -> Json:
-    by_text = {_shown(choice): choice for choice in choices}
-    if text in by_text:
-        return by_text[text]
-    if text.isdecimal() and 0 < int(text) <= len(choices):
-        return choices[int(text) - 1]
-    raise InputError(f"{one_line(text, 60)!r} is none of the choices: {', '.join(by_text)}")
-
-
-def _shown(choice: Json) -> str:
-    return choice if isinstance(choice, str) else json.dumps(choice)
-
-
-def _json(text: str, schema: Mapping[str, object]) -> Json:
-    try:
-        value: Json = json.loads(text)
-    except (json.JSONDecodeError, RecursionError):
-        wanted = expected(schema) or "JSON"
-        raise InputError(f"expected {wanted}, got {one_line(text, 60)!r}") from None
-    return value
-
-
-def _check(value: Json, schema: Mapping[str, object]) -> None:
-    from weft.validation import violation
-
-    if why := violation(value, schema):
-        raise InputError(f"the answer does not fit: {one_line(why, 200)}")
-
+if TYPE_CHECKING:
+    from rich.console import Console
 
 if sys.platform != "win32":
     import termios
@@ -152,14 +85,14 @@ class Keyboard:
                 return
 
 
-_QUIET_S = 0.5
-
-
 class AnswerableRun(Protocol):
-    """A run that can be answered and paused."""
+    """A run that can be answered, left at its questions, and paused."""
 
     def answer(self, node: NodeId, value: Json) -> None:
         """Answer the question of `node`."""
+
+    def decline(self, node: NodeId) -> None:
+        """Nobody answers the question of `node` here."""
 
     def pause(self, reason: str) -> None:
         """End this process's part of the run, so that a recorded run can be resumed."""
@@ -168,33 +101,31 @@ class AnswerableRun(Protocol):
 class Questions:
     """A listener that collects questions; `serve` answers them, one after another.
 
-    `given`: answers from the command line, by node. `keyboard` None: no one can be asked. A
-    question that cannot be answered ends the run once nothing else runs (`unanswered`); a given
+    `given`: answers from the command line, by the node that asks or the one around an approval.
+    `approve`: every call of a tool is approved. `keyboard` None: no one can be asked. A question
+    that cannot be answered is declined: the run is left where nothing else can go on. A given
     answer that does not fit ends it at once (`mistake`).
     """
 
-    def __init__(self, trace: Trace, given: Mapping[str, str], keyboard: Keyboard | None) -> None:
-        self._trace = trace
+    def __init__(
+        self, given: Mapping[str, str], keyboard: Keyboard | None, *, approve: bool = False
+    ) -> None:
         self._given = given
         self._keyboard = keyboard
+        self._approve = approve
         self._asked: asyncio.Queue[HumanAsked] = asyncio.Queue()
         self._open: dict[NodeId, HumanAsked] = {}
-        self._unanswerable: dict[NodeId, None] = {}
-        self._changed = asyncio.Event()
         self._prompt: tuple[NodeId, asyncio.Future[str | None]] | None = None
-        self.unanswered: tuple[NodeId, ...] = ()
         self.mistake: InputError | None = None
         self._used: set[str] = set()
 
     def __call__(self, event: Event) -> None:
-        """Apply an event. The trace has received it before."""
-        self._changed.set()
+        """Apply an event."""
         if isinstance(event, HumanAsked):
             self._open[event.node] = event
             self._asked.put_nowait(event)
         elif isinstance(event, HumanAnswered | NodeFinished):
             self._open.pop(event.node, None)
-            self._unanswerable.pop(event.node, None)
             if self._prompt is not None and self._prompt[0] == event.node:
                 self._prompt[1].cancel()
 
@@ -204,31 +135,31 @@ class Questions:
 
     async def serve(self, run: AnswerableRun, progress: ProgressDisplay) -> None:
         """Answer questions until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._end_when_stuck(run))
-            while True:
-                question = await self._asked.get()
-                await self._settle(question, run, progress)
+        while True:
+            question = await self._asked.get()
+            await self._settle(question, run, progress)
 
     async def _settle(
         self, question: HumanAsked, run: AnswerableRun, progress: ProgressDisplay
     ) -> None:
         if not self._is_open(question):
             return  # answered elsewhere meanwhile
-        if question.node in self._given:
-            self._used.add(question.node)
+        key = next((k for k in (question.node, parent_of(question.node)) if k in self._given), None)
+        if key is not None:
+            self._used.add(key)
             try:
-                self._answer(question, self._given[question.node], run)
+                self._answer(question, self._given[key], run)
             except InputError as error:
                 error.node = question.node
                 self.mistake = error
                 run.pause(str(error))
+        elif self._approve and question.tool:
+            run.answer(question.node, True)
         elif self._keyboard is None or not await self._prompted(question, run, progress):
-            self._unanswerable[question.node] = None
-            self._changed.set()
+            run.decline(question.node)
 
     def _answer(self, question: HumanAsked, text: str, run: AnswerableRun) -> None:
-        value = parse_answer(text, question.schema)
+        value = parse_answer(text, question.schema, question.arguments)
         with suppress(UnknownReference):  # the question went away in the meantime
             run.answer(question.node, value)
 
@@ -241,7 +172,10 @@ class Questions:
         with progress.paused() as console:
             console.print()
             console.print(clean(question.node), style="bold", end=" asks: ")
-            console.print(clean(question.question).rstrip())
+            if question.tool:
+                print_call(console, question.tool, question.arguments)
+            else:
+                console.print(clean(question.question).rstrip())
             hint = clean(expected(question.schema))
             while self._is_open(question):
                 console.print(f"{hint} > " if hint else "> ", end="", style="cyan")
@@ -268,17 +202,13 @@ class Questions:
         finally:
             typing.cancel()
 
-    async def _end_when_stuck(self, run: AnswerableRun) -> None:
-        while True:
-            self._changed.clear()
-            if self._unanswerable and self._trace.active.keys() <= self._unanswerable.keys():
-                try:
-                    # Not `wait_for`: it can swallow a cancellation that comes with the event.
-                    async with asyncio.timeout(_QUIET_S):
-                        await self._changed.wait()
-                except TimeoutError:
-                    self.unanswered = tuple(self._unanswerable)
-                    run.pause(f"nobody can answer {', '.join(self.unanswered)} here")
-                    return
-            else:
-                await self._changed.wait()
+
+def print_call(console: Console, tool: str, arguments: Mapping[str, object]) -> None:
+    """Print the call of a tool that needs an approval: the tool, and its arguments as a table."""
+    console.print(f"may {clean(tool)} be called?")
+    rows = table("argument", "~value", header=False)
+    for name, value in arguments.items():
+        text = value if isinstance(value, str) else json_text(plain(value))
+        rows.add_row(f"  {clean(name)}", clean(text))
+    if arguments:
+        console.print(rows)

@@ -24,7 +24,7 @@ from weft.cli.text import amount, clean
 from weft.core.budget import Budget
 from weft.core.errors import InputError, StoreError
 from weft.core.events import Listener
-from weft.core.ids import RunId
+from weft.core.ids import NodeId, RunId
 from weft.core.ports.store import MemoryStore
 from weft.core.redaction import hidden
 from weft.engine.analysis.trace import Trace
@@ -44,12 +44,15 @@ _BY_STATUS = {
     "partial": ExitCode.PARTIAL,
     "failed": ExitCode.FAILED,
     "cancelled": ExitCode.FAILED,
+    "asking": ExitCode.UNANSWERED,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandOptions:
     """Options of a run, besides its inputs. `answers` are texts by node.
+
+    `approve`: calls of tools that need an approval are approved.
 
     `silent`: progress is shown, but nothing is printed afterwards unless the run failed.
     `print_streams`: text of models is printed as they write it. `decode`: the default decoder of
@@ -65,6 +68,7 @@ class CommandOptions:
     max_nodes: int | None = None
     deadline_s: float | None = None
     answers: Mapping[str, str] = field(default_factory=dict)
+    approve: bool = False
     cache: bool = True
     silent: bool = False
     print_streams: bool = False
@@ -213,7 +217,8 @@ class Session:
         self._interrupted = False
         self._suspended = False
         self._progress = self._chosen_progress()
-        self._questions = Questions(self._trace, command.answers, keyboard())
+        self._questions = Questions(command.answers, keyboard(), approve=command.approve)
+        self._unanswered: tuple[NodeId, ...] = ()
 
     async def run(self) -> ExitCode:
         """Run to the end and print the result.
@@ -266,6 +271,7 @@ class Session:
                 answering = tasks.create_task(self._questions.serve(run, self._progress))
                 result = await run.wait()
                 answering.cancel()
+            self._unanswered = tuple(question.node for question in result.questions)
             self._recalled_calls, self._suspended = run.recalled_calls, run.suspended
             return replace(
                 result,
@@ -299,7 +305,7 @@ class Session:
     def _exit_code(self) -> ExitCode:
         if self._interrupted:
             return ExitCode.INTERRUPTED
-        if self._questions.unanswered:
+        if self._unanswered:
             return ExitCode.UNANSWERED
         if self._suspended:
             return ExitCode.SUSPENDED
@@ -382,17 +388,17 @@ class Session:
 
     def _left(self) -> str | None:
         """Why a resumable run was left; None for one that ended by itself."""
-        if self._record is None or self._trace.status != "cancelled":
+        if self._record is None or self._trace.status not in ("cancelled", "asking"):
             return None
         if self._interrupted:
             return "was interrupted"
         if self._suspended:
             return "was suspended"
-        return "waits for an answer" if self._questions.unanswered else None
+        return "waits for an answer" if self._unanswered else None
 
     def _print_resumption(self, run: RunId, journal: Journal) -> None:
         """Print the run's calls of `once` tools, and how to resume it."""
-        left = self._interrupted or self._suspended or bool(self._questions.unanswered)
+        left = self._interrupted or self._suspended or bool(self._unanswered)
         if not left and self._trace.parts == 1 and self._trace.status == "succeeded":
             return
         from weft.cli.reports.effects import print_once_calls, print_resume_hint
@@ -404,7 +410,7 @@ class Session:
         except StoreError as error:
             self._warn(error.message)
         if left:
-            asking, place = self._questions.unanswered, self._command.journal
+            asking, place = self._unanswered, self._command.journal
             why = "suspended" if self._suspended else "it waits"
             why = "interrupted" if self._interrupted else why
             print_resume_hint(screen, run, asking, place, why)

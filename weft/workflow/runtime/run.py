@@ -274,6 +274,13 @@ class FlowRun(Generic[Out]):
             raise InputError(f"the answer to {node} does not fit: {why}", node=node)
         self._run.answer(NodeId(node), value)
 
+    def decline(self, node: str) -> None:
+        """Nobody answers the question of `node` here.
+
+        The run is left, with the status `asking`, where only such questions can continue it.
+        """
+        self._run.decline(NodeId(node))
+
     def _log(self, node: NodeId, text: str) -> None:
         self._run.emit(NodeLogged(node, text, self._run.elapsed_s))
 

@@ -1,0 +1,172 @@
+"""Answers that a person types: as values that fit the question's schema, and what to type."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from weft.cli.text import Json, one_line
+from weft.core.errors import InputError
+
+_YES = frozenset(("y", "yes", "true", "1"))
+_NO = frozenset(("n", "no", "false", "0"))
+_DECISION = re.compile(r"(?P<word>[A-Za-z0-9]+)\s*(?P<colon>:?)\s*(?P<rest>.*)", re.DOTALL)
+_ARGUMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)=")
+_NEXT = re.compile(r"\s+(?=[A-Za-z_]\w*=)")
+_MARK = "[secret:"
+_APPROVAL = "y, y ARGUMENT=VALUE, n: reason"
+_DECODER = json.JSONDecoder()
+
+
+def parse_answer(
+    text: str, schema: Mapping[str, object], arguments: Mapping[str, object] | None = None
+) -> Json:
+    """The value of an answer: text, or the number of a choice; lists and objects as JSON.
+
+    An approval is `yes`, `no: reason`, or `yes NAME=VALUE` with values in place of those of
+    `arguments`, the call's own. Raises: `InputError` when it does not fit the schema.
+    """
+    text = text.strip()
+    decision = _approval_of(schema)
+    if decision is not None and not text.startswith("{"):
+        value = _approval(text, decision, arguments or {})
+    else:
+        value = _read(text, schema)
+    _check(value, schema)
+    return value
+
+
+def expected(schema: Mapping[str, object]) -> str:
+    """What to type, in a few words; empty if any text will do."""
+    if _approval_of(schema) is not None:
+        return _APPROVAL
+    choices = schema.get("enum")
+    if isinstance(choices, list) and choices:
+        return "one of " + ", ".join(f"{n}: {_shown(c)}" for n, c in enumerate(choices, 1))
+    words = {
+        "boolean": "y or n",
+        "integer": "a whole number",
+        "number": "a number",
+        "array": "a JSON list",
+        "object": "a JSON object",
+    }
+    return words.get(str(schema.get("type")), "")
+
+
+def _approval_of(schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The schema of the arguments of an approval; None for another question."""
+    for option in schema.get("anyOf") or ():
+        properties = option.get("properties") if isinstance(option, Mapping) else None
+        if isinstance(properties, Mapping) and {"approve", "arguments"} <= properties.keys():
+            found = properties["arguments"]
+            return found if isinstance(found, Mapping) else {}
+    return None
+
+
+def _approval(text: str, schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Json:
+    match = _DECISION.fullmatch(text)
+    word = "" if match is None else match["word"].lower()
+    if match is None or word not in _YES | _NO:
+        raise InputError(f"expected {_APPROVAL}, or JSON; got {one_line(text, 60)!r}")
+    rest = match["rest"].strip()
+    if word in _NO:
+        return {"approve": False, "reason": rest} if rest else False
+    if not rest:
+        return True
+    changed = {**arguments, **_changes(rest, schema)}
+    if _MARK in json.dumps({name: changed[name] for name in changed}, default=str):
+        hint = 'give all arguments: {"approve": true, "arguments": {...}}'
+        raise InputError("an argument of the call is a secret, which is not known here", hint=hint)
+    return {"approve": True, "arguments": changed}
+
+
+def _changes(text: str, schema: Mapping[str, Any]) -> dict[str, Json]:
+    """The arguments of `NAME=VALUE NAME=VALUE`; a value is JSON, or text up to the next name."""
+    known = schema.get("properties") or {}
+    found: dict[str, Json] = {}
+    while text:
+        match = _ARGUMENT.match(text)
+        if match is None:
+            raise InputError(f"expected NAME=VALUE after yes, got {one_line(text, 60)!r}")
+        name = match["name"]
+        if known and name not in known and schema.get("additionalProperties") is not True:
+            hint = f"it takes {', '.join(known)}"
+            raise InputError(f"the tool has no argument {name!r}", hint=hint)
+        found[name], text = _value(text[match.end() :], known.get(name, {}))
+    return found
+
+
+def _value(text: str, schema: Mapping[str, Any]) -> tuple[Json, str]:
+    """The first value in `text`, and what comes after it."""
+    if text[:1] in ('"', "[", "{"):
+        try:
+            value, end = _DECODER.raw_decode(text)
+        except (json.JSONDecodeError, RecursionError):
+            pass
+        else:
+            if not text[end:] or text[end].isspace():
+                return value, text[end:].strip()
+    parts = _NEXT.split(text, maxsplit=1)
+    word, rest = parts[0].strip(), parts[1] if len(parts) > 1 else ""
+    return _json_or_text(word, schema), rest
+
+
+def _json_or_text(text: str, schema: Mapping[str, Any]) -> Json:
+    """The text itself where the schema takes it as it is, else as JSON."""
+    from weft.validation import violation
+
+    if schema.get("type") == "boolean" and text.lower() in _YES | _NO:
+        return text.lower() in _YES
+    if schema.get("type") == "string":
+        return text
+    try:
+        value: Json = json.loads(text)
+    except (json.JSONDecodeError, RecursionError):
+        return text
+    local = "$ref" not in json.dumps(schema, default=str)  # definitions are not at hand
+    return value if not local or violation(value, schema) is None else text
+
+
+def _read(text: str, schema: Mapping[str, object]) -> Json:
+    choices = schema.get("enum")
+    if isinstance(choices, list) and choices:
+        return _chosen(text, choices)
+    kind = schema.get("type")
+    if kind == "boolean" and text.lower() in _YES | _NO:
+        return text.lower() in _YES
+    if kind in ("integer", "number", "array", "object", "null", "boolean"):
+        return _json(text, schema)
+    if kind is None and ("anyOf" in schema or "oneOf" in schema):
+        return _json_or_text(text, schema)
+    return text
+
+
+def _chosen(text: str, choices: list[Json]) -> Json:
+    by_text = {_shown(choice): choice for choice in choices}
+    if text in by_text:
+        return by_text[text]
+    if text.isdecimal() and 0 < int(text) <= len(choices):
+        return choices[int(text) - 1]
+    raise InputError(f"{one_line(text, 60)!r} is none of the choices: {', '.join(by_text)}")
+
+
+def _shown(choice: Json) -> str:
+    return choice if isinstance(choice, str) else json.dumps(choice)
+
+
+def _json(text: str, schema: Mapping[str, object]) -> Json:
+    try:
+        value: Json = json.loads(text)
+    except (json.JSONDecodeError, RecursionError):
+        wanted = expected(schema) or "JSON"
+        raise InputError(f"expected {wanted}, got {one_line(text, 60)!r}") from None
+    return value
+
+
+def _check(value: Json, schema: Mapping[str, object]) -> None:
+    from weft.validation import violation
+
+    if why := violation(value, schema):
+        raise InputError(f"the answer does not fit: {one_line(why, 200)}")
