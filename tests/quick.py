@@ -41,6 +41,7 @@ FULL: tuple[str, ...] = (
     "evals/test_local_engine_eval.py",
     "examples/test_examples.py::test_the_examples_run_on_the_embedded_model",
     "integration/test_agent_loops.py::test_the_embedded_model",
+    "integration/test_approved_agents.py",
     "integration/test_crash.py",
     "integration/test_drafting_vllm.py",
     "integration/test_fifty_replays.py",

@@ -63,7 +63,7 @@ def survived(
         if delay_s is not None:
             time.sleep(delay_s)
             os.kill(child, signal.SIGKILL)
-        status = _end_of(child)
+        status = status_of(child)
         if os.WIFSIGNALED(status):
             killed += 1
             if killed % 2:
@@ -77,7 +77,7 @@ def survived(
     return Survived(killed, result, dict(entries(folder / "ledger")))
 
 
-def _end_of(child: int) -> int:
+def status_of(child: int) -> int:
     """The status of a child, which must end by itself some time."""
     until = time.monotonic() + _LONGEST_S
     while time.monotonic() < until:

@@ -12,7 +12,6 @@ from pydantic import ValidationError
 from weft.core.budget import Budget
 from weft.core.errors import BuildError
 from weft.core.events import Listener
-from weft.core.ids import RunId
 from weft.core.keywords import expect
 from weft.core.ports import Clock, ModelClient, ResultStore, ToolRunner
 from weft.core.ports.journal import Journal
@@ -274,7 +273,7 @@ class FlowSettings(TypedDict, total=False):
     deadline: float | str | None
     budget: Budget | BudgetLimit | Mapping[str, object] | None
     seed: int | None
-    run: RunId | None
+    run: str | None
     journal: Journal | None
     durability: Durability | None
     journal_wait: float | str | None
