@@ -269,8 +269,13 @@ class _Writer:
 
     def loop(self, visible: list[str], _: Any, depth: int) -> dict[str, Any]:
         item = self.fresh()
+        inside = [*visible, item, "iteration"]
+        body = self.body(inside, depth)
+        if "nodes" in body and self._draw(st.booleans()):
+            end = {"break": self.reference(inside), "value": self.data(inside)}
+            body["nodes"] = {self.fresh(): end, **body["nodes"]}
         return {
-            "loop": self.body([*visible, item, "iteration"], depth),
+            "loop": body,
             "as": item,
             "start": self.data(visible),
             "until": f"{{{{ {item} == 3 }}}}",

@@ -235,6 +235,7 @@ _KINDS = {
     "map": "#8a6fc0",
     "loop": "#8a6fc0",
     "branch": "#8a6fc0",
+    "break": "#8a6fc0",
     "workflow": "#8a6fc0",
     "reduce": "#b07c2c",
     "join": "#b07c2c",

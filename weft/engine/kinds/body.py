@@ -26,10 +26,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """One instance of a body. `result`, one of `nodes` or an outer node, carries its value."""
+    """One instance of a body. `result`, one of `nodes` or an outer node, carries its value.
+
+    `exits`, of a loop's body: those of `nodes` that may end the loop.
+    """
 
     nodes: tuple[Node, ...]
     result: NodeId
+    exits: tuple[NodeId, ...] = ()
 
 
 Body = Callable[[NodeId, Mapping[str, Any]], Fragment]
@@ -78,7 +82,7 @@ async def grow_one(
         carrier = inside(scope, "outer-result")
         nodes = (*nodes, Node(carrier, _carry, (Edge(result, "value"),), kind="value"))
         result = carrier
-    return Expand(nodes, (result,), then or _only)
+    return Expand(nodes, (*fragment.exits, result), then or _only)
 
 
 async def _carry(_: NodeContext, inputs: Inputs) -> Any:

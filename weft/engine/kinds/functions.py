@@ -133,13 +133,15 @@ def loop(
     start: Callable[[Inputs], Any] | None = None,
     on_limit: str = "last",
     bound: Mapping[str, str] | None = None,
+    exits: bool = False,
 ) -> NodeFn:
     """A node function that repeats `body` until `until(value, iteration)` is true.
 
     The body gets the bindings "value" (first `start(inputs)` or None, then the value of the
     iteration before) and "iteration" (from 1); `bound` renames them. The value is that of the last
     iteration. `on_limit`: after `max_iterations`, "last" takes the last value, "fail" raises
-    `LoopLimit`.
+    `LoopLimit`. With `exits`, the exits of the body and its result have the values `{"break": ...,
+    "value": ...}`, and the first one that breaks ends the loop with its value.
     """
     if max_iterations < 1:
         raise ValueError(f"a loop runs at least once, got {max_iterations}")
@@ -150,7 +152,11 @@ def loop(
 
     async def repeat(context: NodeContext, value: Any, number: int) -> Expand:
         async def then(context: NodeContext, values: list[Any]) -> Any:
-            outcome = values[0] if values else None
+            if exits and (ends := [each for each in values if each["break"]]):
+                return ends[0]["value"]
+            outcome = values[-1] if values else None
+            if exits and outcome is not None:
+                outcome = outcome["value"]
             if until(outcome, number):
                 return outcome
             if number < max_iterations:

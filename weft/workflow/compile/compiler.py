@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -17,9 +18,11 @@ from weft.workflow.compile.node_functions import warming
 from weft.workflow.compile.node_plan import NodePlan, NodePlans, Resources, value, with_condition
 from weft.workflow.compile.policy import NameBindings, policy_of
 from weft.workflow.document import BaseNode, Block, Body
+from weft.workflow.document.breaks import RESULT, breaks_before
 from weft.workflow.document.expressions import ValueTemplate, value_template
 from weft.workflow.document.spec.nodes import (
     BranchNode,
+    BreakNode,
     JoinNode,
     LoopNode,
     MapNode,
@@ -34,11 +37,12 @@ class LevelPlan(NamedTuple):
     """The common part of all instances of one level of nodes.
 
     `settled`: whether edges show every use of the nodes, at the top and inside of a node. `running`
-    excludes nodes that only replace others.
+    excludes nodes that only replace others. `breaks`: the last break before each node, if any.
     """
 
     settled: tuple[bool, bool]
     running: tuple[str, ...]
+    breaks: Mapping[str, str]
 
 
 class CompiledResult(NamedTuple):
@@ -79,11 +83,12 @@ class Compiler:
         """The plan of one level of the document."""
         plan = self._levels.get(id(steps))
         if plan is None:
-            settled = not _waits_to_join(steps)
+            breaks = breaks_before(steps)
+            settled = not _waits_to_join(steps, breaks)
             both = settled, settled and not _needed_later(steps)
             replacements = _replacements(steps)
             running = tuple(name for name in steps if name not in replacements)
-            plan = self._levels[id(steps)] = LevelPlan(both, running)
+            plan = self._levels[id(steps)] = LevelPlan(both, running, breaks)
         return plan
 
     def nodes(
@@ -91,7 +96,11 @@ class Compiler:
     ) -> tuple[tuple[Node, ...], NameBindings]:
         """The nodes of one level, and the names with those nodes. No scope: the top."""
         inner = self.names(steps, names, scope)
-        made = [self.of_step(name, steps, inner) for name in self.level(steps).running]
+        plan = self.level(steps)
+        if plan.breaks:
+            made = [self._beside_breaks(name, steps, inner, plan.breaks) for name in plan.running]
+        else:
+            made = [self.of_step(name, steps, inner) for name in plan.running]
         return tuple(chain.from_iterable(made)), inner
 
     def names(
@@ -103,18 +112,43 @@ class Compiler:
         return outer.with_nodes(ids, settled=settled)
 
     def of_step(
-        self, name: str, steps: Mapping[str, BaseNode], names: NameBindings
+        self,
+        name: str,
+        steps: Mapping[str, BaseNode],
+        names: NameBindings,
+        gate: NodeId | None = None,
     ) -> tuple[Node, ...]:
         """The node of a step, and the one that warms its prompt prefix, if any.
 
-        `names` includes all of `steps`.
+        `names` includes all of `steps`. `gate`: a node to wait for as well.
         """
         step = steps[name]
-        node = self._node(names.sources[name], step, names, steps)
+        node = self._node(names.sources[name], step, names, steps, gate)
         if not isinstance(step, ModelNode) or not step.warm or step.when is not None:
             return (node,)
         warm = warming(node.id, step, names, self._unit)
+        if warm is not None and gate is not None:
+            warm = replace(warm, edges=(*warm.edges, Edge(gate)))
         return (node,) if warm is None else (node, warm)
+
+    def _beside_breaks(
+        self,
+        name: str,
+        steps: Mapping[str, BaseNode],
+        names: NameBindings,
+        breaks: Mapping[str, str],
+    ) -> tuple[Node, ...]:
+        """The nodes of a step in a loop's body with breaks; a break's include its gate."""
+        gate = _gate(names.sources[breaks[name]]) if name in breaks else None
+        made = self.of_step(name, steps, names, gate)
+        if not isinstance(steps[name], BreakNode):
+            return made
+        ends = names.sources[name]
+        edges, identity = (Edge(ends, "break"),), self._fixed_identity("go on")
+        return (
+            *made,
+            Node(_gate(ends), containers.go_on, edges, kind="break", identity=identity),
+        )
 
     def body(self, body: Body, names: NameBindings) -> kinds.Body:
         """The engine's form of a body: a function that makes one instance."""
@@ -127,6 +161,33 @@ class Compiler:
             return self._with_result(made, inner, self._result(body, body.result), place, "result")
 
         return instance
+
+    def body_with_breaks(self, body: Body, names: NameBindings) -> kinds.Body:
+        """The form of a loop's body that has breaks: they, and the result, may end the loop."""
+        assert isinstance(body, Block)
+        breaks = [name for name, step in body.nodes.items() if isinstance(step, BreakNode)]
+        last, identity = self.level(body.nodes).breaks[RESULT], self._fixed_identity("last value")
+
+        def instance(place: NodeId, bindings: Mapping[str, Any]) -> Fragment:
+            made, inner = self.nodes(body.nodes, names.bind(bindings), place)
+            result = self._result(body, body.result)
+            gate = Edge(_gate(inner.sources[last]))
+            whole = self._with_result(made, inner, result, place, "result")
+            *nodes, carrier = whole.nodes
+            if len(whole.nodes) > len(made):
+                nodes.append(replace(carrier, edges=(*carrier.edges, gate)))
+            else:
+                nodes.append(carrier)
+            own = inside(place, "last-value")  # impossible as a name in a document
+            edges = (Edge(whole.result, "value"), gate)
+            nodes.append(Node(own, containers.last_value, edges, kind="value", identity=identity))
+            return Fragment(tuple(nodes), own, tuple(inner.sources[name] for name in breaks))
+
+        return instance
+
+    def _fixed_identity(self, what: str) -> str:
+        """The identity of a node whose function is always the same."""
+        return value_identity({"loop": what}) if self._recalls else ""
 
     def _result(self, owner: object, value: object) -> CompiledResult:
         """The value of `owner`, a block or a document."""
@@ -159,11 +220,18 @@ class Compiler:
     # -- one node ------------------------------------------------------------------------------
 
     def _node(
-        self, node: NodeId, step: BaseNode, names: NameBindings, level: Mapping[str, BaseNode]
+        self,
+        node: NodeId,
+        step: BaseNode,
+        names: NameBindings,
+        level: Mapping[str, BaseNode],
+        gate: NodeId | None = None,
     ) -> Node:
         plan = self._plans.of(step)
         streams = plan.streamed is not None and names.is_node(plan.streamed)
         edges = self._edges(step, plan, names, streams)
+        if gate is not None:
+            edges += (Edge(gate),)
         join: Join = ALL
         if isinstance(step, JoinNode) and not edges:
             edges, join = names.edges(step.join), containers.join_of(step, names)
@@ -209,7 +277,9 @@ class Compiler:
             case BranchNode():
                 return containers.branch(step, names, self.body)
             case LoopNode():
-                return containers.loop(step, names, self.body)
+                exits = isinstance(step.loop, Block) and bool(self.level(step.loop.nodes).breaks)
+                body = self.body_with_breaks if exits else self.body
+                return containers.loop(step, names, body, exits=exits)
             case WorkflowNode():
                 return self._workflow(step, names)
             case _:
@@ -262,10 +332,15 @@ def _needed_later(steps: Mapping[str, BaseNode]) -> frozenset[str]:
     return frozenset(name for name in names if name in steps)
 
 
-def _waits_to_join(steps: Mapping[str, BaseNode]) -> bool:
+def _gate(ends: NodeId) -> NodeId:
+    """The node that what comes after the break `ends` waits for."""
+    return inside(ends, "go-on")
+
+
+def _waits_to_join(steps: Mapping[str, BaseNode], breaks: Mapping[str, str]) -> bool:
     """True when a join waits for other nodes before it has edges from its branches."""
-    joins = (step for step in steps.values() if isinstance(step, JoinNode))
-    return any(step.when is not None or step.after for step in joins)
+    joins = ((name, step) for name, step in steps.items() if isinstance(step, JoinNode))
+    return any(step.when is not None or step.after or name in breaks for name, step in joins)
 
 
 def _replacements(steps: Mapping[str, BaseNode]) -> frozenset[str]:

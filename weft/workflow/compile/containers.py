@@ -8,14 +8,21 @@ from typing import Any
 from weft.core.errors import RecursionLimit
 from weft.core.ids import NodeId, inside
 from weft.engine import kinds
-from weft.engine.graph.node import MISSING, Expand, Inputs, Join, Node, NodeContext, NodeFn
+from weft.engine.graph.node import MISSING, Expand, Inputs, Join, Node, NodeContext, NodeFn, Skip
 from weft.engine.kinds import Body, Fragment
 from weft.workflow.compile.policy import NameBindings
 from weft.workflow.document import Body as BodySpec
 from weft.workflow.document.expressions import template, value_template
 from weft.workflow.document.expressions.sandbox import to_json
 from weft.workflow.document.inputs import check_inputs
-from weft.workflow.document.spec.nodes import BranchNode, JoinNode, LoopNode, MapNode, WorkflowNode
+from weft.workflow.document.spec.nodes import (
+    BranchNode,
+    BreakNode,
+    JoinNode,
+    LoopNode,
+    MapNode,
+    WorkflowNode,
+)
 from weft.workflow.document.unit import Unit
 
 _EARLY = ("any", "quorum", "first_valid")
@@ -111,8 +118,11 @@ def case_of(value: Any) -> str:
     return value if isinstance(value, str) else to_json(value)
 
 
-def loop(step: LoopNode, names: NameBindings, body: MakeBody) -> NodeFn:
-    """Repeat the body until the condition holds; the condition sees the node's inputs."""
+def loop(step: LoopNode, names: NameBindings, body: MakeBody, *, exits: bool = False) -> NodeFn:
+    """Repeat the body until the condition holds; the condition sees the node's inputs.
+
+    `exits`: the body has breaks.
+    """
     start, until = value_template(step.start), template(step.until)
     repeated = body(step.loop, names)
 
@@ -127,10 +137,32 @@ def loop(step: LoopNode, names: NameBindings, body: MakeBody) -> NodeFn:
             start=start.render,
             on_limit=step.on_limit,
             bound={"value": step.item},
+            exits=exits,
         )
         return await run_loop(context, inputs)
 
     return node_fn
+
+
+def break_if(step: BreakNode) -> NodeFn:
+    """Whether the loop ends here, and with which value."""
+    test, value = template(step.condition), value_template(step.value)
+
+    async def node_fn(_: NodeContext, inputs: Inputs) -> Mapping[str, Any]:
+        ends = bool(test.render(inputs))
+        return {"break": ends, "value": value.render(inputs) if ends else None}
+
+    return node_fn
+
+
+async def go_on(_: NodeContext, inputs: Inputs) -> Skip | None:
+    """Skip all that waits for this node when the break before it ends the loop."""
+    return Skip("the loop ended before it") if inputs["break"]["break"] else None
+
+
+async def last_value(_: NodeContext, inputs: Inputs) -> Mapping[str, Any]:
+    """The result of a body with breaks, as the loop reads it."""
+    return {"break": False, "value": inputs["value"]}
 
 
 def workflow(

@@ -19,7 +19,7 @@ from weft.engine.graph.node import (
     Retry,
     Skip,
 )
-from weft.workflow.compile import node_functions
+from weft.workflow.compile import containers, node_functions
 from weft.workflow.compile.identity import Digests, cache_of, identity_of
 from weft.workflow.compile.policy import NameBindings, policy_of, retry_of
 from weft.workflow.document import BaseNode, Block
@@ -27,6 +27,7 @@ from weft.workflow.document.expressions import ValueTemplate, template, value_te
 from weft.workflow.document.spec.document import bodies, walk
 from weft.workflow.document.spec.nodes import (
     AskNode,
+    BreakNode,
     CallNode,
     JoinNode,
     MapNode,
@@ -130,6 +131,8 @@ class NodePlans:
                 return _model(step, unit)
             case AskNode():
                 return kinds.ask(template(step.ask).text_for, step.output_schema)
+            case BreakNode():
+                return containers.break_if(step)
             case ValueNode():
                 return value(value_template(step.value))
             case _:

@@ -8,6 +8,7 @@ from itertools import chain, count
 from typing import Literal
 
 from weft.workflow.document import BaseNode, Block, Body, WorkflowDocument
+from weft.workflow.document.breaks import breaks_before
 from weft.workflow.document.spec.document import bodies
 from weft.workflow.document.spec.nodes import BranchNode, JoinNode, ToolNode, WorkflowNode
 from weft.workflow.document.templates import inner_names, names_of
@@ -55,10 +56,11 @@ def graph_view(document: WorkflowDocument) -> GraphView:
 
 def _level(steps: Mapping[str, BaseNode], prefix: str) -> GraphView:
     nodes = tuple(_node(prefix + name, name, step) for name, step in steps.items())
+    breaks = breaks_before(steps)
     edges = (
         ViewEdge(prefix + source, prefix + target, style)
         for name, step in steps.items()
-        for source, target, style in _edges(name, step, list(steps))
+        for source, target, style in _edges(name, step, list(steps), breaks.get(name))
     )
     return GraphView(nodes, tuple(edges))
 
@@ -82,9 +84,11 @@ def _body(body: Body, prefix: str) -> GraphView:
     return GraphView((_node(f"{prefix}{body.kind}", body.kind, body),))
 
 
-def _edges(name: str, step: BaseNode, siblings: list[str]) -> Iterator[tuple[str, str, LineStyle]]:
+def _edges(
+    name: str, step: BaseNode, siblings: list[str], last_break: str | None
+) -> Iterator[tuple[str, str, LineStyle]]:
     data = names_of(step) | inner_names(step) | set(step.join if isinstance(step, JoinNode) else ())
-    waits = frozenset(step.after) - data
+    waits = frozenset((*step.after, last_break)) - data
     yield from ((other, name, "data") for other in siblings if other in data)
     yield from ((other, name, "after") for other in siblings if other in waits)
     if step.fallback is not None:
@@ -106,6 +110,7 @@ _SHAPES = {
     "model": ("(", ")"),
     "branch": ("{", "}"),
     "join": ("{{", "}}"),
+    "break": ("([", "])"),
     "ask": ("[\\", "\\]"),
     "workflow": ("[[", "]]"),
 }

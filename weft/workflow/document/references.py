@@ -22,12 +22,20 @@ from weft.core.errors import (
 )
 from weft.core.suggestion import closest
 from weft.workflow.document import Block, Body, NodeSpec
+from weft.workflow.document.breaks import breaks_before, check_breaks
 from weft.workflow.document.defect_log import DefectLog
 from weft.workflow.document.expressions import BadExpression
 from weft.workflow.document.source import KeyPath
 from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.spec.document import bodies, walk
-from weft.workflow.document.spec.nodes import BaseNode, JoinNode, MapNode, ModelNode, ToolNode
+from weft.workflow.document.spec.nodes import (
+    BaseNode,
+    BreakNode,
+    JoinNode,
+    MapNode,
+    ModelNode,
+    ToolNode,
+)
 from weft.workflow.document.templates import TemplateUse, template_uses, uses_of
 from weft.workflow.document.tool_servers import source_of
 from weft.workflow.document.unit import Unit, node_name
@@ -37,7 +45,7 @@ from weft.workflow.document.unit import Unit, node_name
 class DocumentSymbol:
     """A name of a document. `replaces`: the node that this one is a fallback of, if any."""
 
-    kind: Literal["input", "node", "item"]
+    kind: Literal["input", "node", "item", "break"]
     path: KeyPath
     replaces: str | None = None
 
@@ -157,7 +165,7 @@ def _check_branches(unit: Unit, step: JoinNode, path: KeyPath) -> None:
         unit.fail(JoinError(message, hint=hint), (*path, "k"))
 
 
-_EXPRESSIONS = frozenset(("when", "until", "valid"))
+_EXPRESSIONS = frozenset(("when", "until", "valid", "break"))
 _MEANT_AS_NAMES = frozenset(("map", "over", "branch", "start", "result", "outputs"))
 
 
@@ -181,6 +189,7 @@ class _ReferenceChecker:
         self._hidden = {str(path[-1]): path for path in named}
 
     def check(self) -> None:
+        check_breaks(self._unit, self._log)
         inputs = SymbolTable()
         for name in self._document.inputs:
             inputs.symbols[name] = DocumentSymbol("input", ("inputs", name))
@@ -209,13 +218,17 @@ class _ReferenceChecker:
             with self._log:
                 replacements[name] = self._replacements(name, step, path, nodes)
         owners = {other: owner for owner, others in replacements.items() for other in others}
-        for name in nodes:
+        for name, step in nodes.items():
+            kind: Literal["node", "break"] = "break" if isinstance(step, BreakNode) else "node"
             with self._log:
-                self._declare(scope, name, DocumentSymbol("node", (*path, name), owners.get(name)))
+                self._declare(scope, name, DocumentSymbol(kind, (*path, name), owners.get(name)))
         needs: dict[str, Dependencies] = {name: {} for name in nodes}
         for name, step in nodes.items():
             with self._log:
                 needs[name] = self._node(step, (*path, name), scope)
+        for name, last in breaks_before(nodes).items():
+            if name in nodes:
+                needs[name].setdefault(last, Dependency(last, (*path, name)))
         together = with_replacements(needs, replacements)
         with self._log:
             self._check_replacements(replacements, path)
@@ -243,6 +256,9 @@ class _ReferenceChecker:
             place = (*path, name, role)
             if other not in nodes:
                 self._unknown("node", other, place, [n for n in nodes if n != name])
+            if isinstance(nodes[other], BreakNode):
+                wrong = UnknownReference(f"`{other}` is a break", hint="name another node")
+                self._unit.fail(wrong, place)
             if other == name:
                 error = CycleError(f"`{name}` is its own {role}", hint="name another node")
                 self._unit.fail(error, place)
@@ -419,6 +435,10 @@ class _ReferenceChecker:
         symbol = scope.find(need.name)
         if symbol is None:
             self._refuse_name(need, [*bound, *scope.visible()])
+        if symbol.kind == "break":
+            text = f"`{need.name}` ends a loop and has no value for other nodes"
+            refusal = UnknownReference(text, hint="use what its condition uses")
+            self._unit.fail(refusal, need.path, line=need.line, word=need.name)
         if symbol.replaces is not None:
             owner = symbol.replaces
             error: BuildError = JoinError(

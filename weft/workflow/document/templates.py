@@ -13,6 +13,7 @@ from weft.workflow.document.spec.nodes import (
     BaseNode,
     Block,
     BranchNode,
+    BreakNode,
     CallNode,
     JoinNode,
     LoopNode,
@@ -93,13 +94,21 @@ def _own(step: BaseNode) -> Iterator[TemplateUse]:
             yield from _choice(step)
         case BranchNode():
             yield from uses_of(step.branch, "branch")
-        case LoopNode():
-            yield from uses_of(step.start, "start")
-            yield from uses_of(step.until, "until", bound=frozenset((step.item, "iteration")))
+        case LoopNode() | BreakNode():
+            yield from _repeated(step)
         case AskNode():
             yield from uses_of(step.ask, "ask")
         case ValueNode():
             yield from uses_of(step.value, "value")
+
+
+def _repeated(step: LoopNode | BreakNode) -> Iterator[TemplateUse]:
+    if isinstance(step, BreakNode):
+        yield from uses_of(step.condition, "break")
+        yield from uses_of(step.value, "value")
+        return
+    yield from uses_of(step.start, "start")
+    yield from uses_of(step.until, "until", bound=frozenset((step.item, "iteration")))
 
 
 def _called(step: ToolNode | CallNode | WorkflowNode) -> Iterator[TemplateUse]:

@@ -30,6 +30,7 @@ from weft.workflow.flow.python_values import (
 )
 from weft.workflow.flow.signatures import (
     CallSignature,
+    Condition,
     JoinMode,
     ModelOptions,
     NodeOptions,
@@ -299,6 +300,27 @@ class FlowBuilder(NodeAdder):
             **({} if on_limit == "last" else {"on_limit": on_limit}),
         }
         return self._add(fields, options, "loop", kind)
+
+    def break_if(
+        self,
+        condition: Condition,
+        value: object,
+        /,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        after: object = None,
+    ) -> None:
+        """End the loop around it with `value` where `condition` is true.
+
+        It is called in the function that makes the loop's body. The nodes made after it are skipped
+        then, and no further iteration begins.
+        """
+        options = {"name": name, "description": description, "after": after}
+        given = {key: option for key, option in options.items() if option is not None}
+        fields = {"break": self._value(condition), "value": self._value(value)}
+        self._add(fields, given, "break_if")
+        self._level.exits.append(kind_of(value))
 
     def ask(
         self, question: str | Expression, schema: object = str, /, **options: Unpack[NodeOptions]

@@ -138,7 +138,9 @@ class NodeAdder(ABC):
         try:
             handles = zip_longest(names, kinds[: len(names)])
             result = body(*(NodeHandle(name, self, kind) for name, kind in handles))
-            return self._level.body(result, self._value), kind_of(result)
+            kind = kind_of(result)
+            same = all(each == kind for each in self._level.exits)
+            return self._level.body(result, self._value), kind if same else None
         finally:
             outer.inner |= {*names, *self._level.nodes, *self._level.inner}
             self._level = outer

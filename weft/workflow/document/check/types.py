@@ -14,6 +14,7 @@ from weft.core.errors import BuildError, ToolError, TypeMismatch
 from weft.core.schema import at, mismatch
 from weft.core.values import JsonSchema, ToolSpec
 from weft.workflow.document import Block, Body, NodeSpec
+from weft.workflow.document.breaks import breaks_of
 from weft.workflow.document.check.arguments import (
     INTEGER,
     LIST,
@@ -171,7 +172,7 @@ class TypeChecker:
             case BranchNode():
                 return _any_of([self._body(step, path, i, scope) for i in bodies(step)])
             case LoopNode():
-                return self._body(step, path, bodies(step)[0], scope)
+                return self._loop(step, path, scope)
             case WorkflowNode():
                 return self._include(step).outputs()
             case AskNode():
@@ -180,6 +181,16 @@ class TypeChecker:
                 return infer(value_template(step.value), scope.look)
             case _:
                 return None
+
+    def _loop(self, step: LoopNode, path: KeyPath, scope: ScopeSchemas) -> JsonSchema | None:
+        (body,) = bodies(step)
+        own, breaks = self._body(step, path, body, scope), breaks_of(step)
+        if not breaks:
+            return own
+        inner = self._inside(step, path, body, scope)
+        return _any_of(
+            [own, *(infer(value_template(b.value), inner.look) for b in breaks.values())]
+        )
 
     def _map(self, step: MapNode, path: KeyPath, scope: ScopeSchemas) -> JsonSchema:
         items = [self._body(step, path, bodies(step)[0], scope)]

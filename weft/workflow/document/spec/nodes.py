@@ -269,6 +269,7 @@ def _refuse(key: str, other: str, hint: str) -> NoReturn:
     raise PydanticCustomError("origin", "`{key}` does not go with `{other}`", context)
 
 
+_OF_BREAKS = frozenset(("description", "after"))
 _INSIDE_THINKING = frozenset(("max_tokens", "temperature", "top_p", "seed"))
 _NOT_ACTING = frozenset(
     (
@@ -404,6 +405,21 @@ class LoopNode(BaseNode):
     )
 
 
+class BreakNode(BaseNode):
+    """End the loop in whose `nodes` it stands; what is written after it there is skipped then."""
+
+    kind: ClassVar[str] = "break"
+
+    condition: Template = Field(alias="break", description="Ends the loop when true.")
+    value: Value = Field(description="What the loop's value is then.")
+
+    @model_validator(mode="after")
+    def _without_policies(self) -> BreakNode:
+        for key in sorted(self.model_fields_set & BaseNode.model_fields.keys() - _OF_BREAKS):
+            _refuse(key, "break", "write it into the condition, or make it another node")
+        return self
+
+
 KINDS: tuple[type[BaseNode], ...] = (
     ToolNode,
     CallNode,
@@ -413,6 +429,7 @@ KINDS: tuple[type[BaseNode], ...] = (
     JoinNode,
     BranchNode,
     LoopNode,
+    BreakNode,
     WorkflowNode,
     AskNode,
     ValueNode,
@@ -448,6 +465,7 @@ NodeSpec = Annotated[
     | Annotated[JoinNode, PydanticTag(tag("join"))]
     | Annotated[BranchNode, PydanticTag(tag("branch"))]
     | Annotated[LoopNode, PydanticTag(tag("loop"))]
+    | Annotated[BreakNode, PydanticTag(tag("break"))]
     | Annotated[WorkflowNode, PydanticTag(tag("workflow"))]
     | Annotated[AskNode, PydanticTag(tag("ask"))]
     | Annotated[ValueNode, PydanticTag(tag("value"))],
