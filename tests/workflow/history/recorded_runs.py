@@ -67,7 +67,8 @@ class House:
         **more: Any,
     ) -> FlowResult:
         """The next part of a run, to its end."""
-        return self.wait(lambda: flow.resume(run, **{**self.settings(), **more}), answers)
+        settings = {**self.settings(), "questions": "wait", **more}
+        return self.wait(lambda: flow.resume(run, **settings), answers)
 
     def wait(
         self,

@@ -330,7 +330,7 @@ class Tokenizing(Protocol):
 def check_media(request: ModelRequest, who: str, accepts: Collection[str] = ()) -> None:
     """Raises: `CapabilityError` for media in the messages that `who` does not take."""
     for message in request.messages:
-        for part in message.media:
+        for part in message.media if message.parts else ():
             if part.kind not in accepts:
                 takes = (
                     f"only {' and '.join(sorted(accepts))} beside text" if accepts else "only text"

@@ -196,7 +196,7 @@ class FlowModel:
         run = self._served.start(
             inputs,
             (listener, *others),
-            deadline=min(times) if times else None,
+            deadline=max(min(times), 0.0) if times else None,
             seed=None if seed is None else seed % _SEEDS,
         )
         began = request.extra.get("began")

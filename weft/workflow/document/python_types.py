@@ -22,6 +22,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 from typing_extensions import is_typeddict
 
+from weft.core.content import Media
 from weft.core.errors import BuildError, InputError, ModelOutputError, NodeFailed
 from weft.core.suggestion import suggestion
 
@@ -89,6 +90,8 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 def plain(value: Any) -> Any:
     """`value` with models and dataclasses as mappings; plain data and other objects stay."""
+    if isinstance(value, Media):
+        return value
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", by_alias=True)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

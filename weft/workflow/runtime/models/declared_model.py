@@ -112,7 +112,7 @@ def check_chat_only(request: ModelRequest, what: str, hint: str, *, schema: bool
         "logprobs": request.logprobs or request.top_logprobs > 0,
         "stop tokens": bool(request.sampling.stop_token_ids),
         "placed prompts": bool(request.placement),
-        "media in messages": any(message.media for message in request.messages),
+        "media in messages": any(message.media for message in request.messages if message.parts),
         "adapters": request.adapter is not None,
         "concurrent attention": request.attention is not None,
         f"the decoder {request.decode.method!r}": request.decode != AUTOREGRESSIVE,
