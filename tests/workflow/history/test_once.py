@@ -197,7 +197,8 @@ def test_who_is_cancelled_by_a_sibling_is_named(recorded: bool, mode: str) -> No
 @JOURNALS
 @pytest.mark.parametrize("loop", ["parallel-react", "react", "compiler"])
 def test_an_agent_is_not_asked_what_to_do_next(recorded: bool, loop: str) -> None:
-    node = f"model: small, prompt: pay, tools: [visa, cash], agent: {{loop: {loop}, approve: false}}, retry: 2"
+    agent = f"{{loop: {loop}, approve: false}}"
+    node = f"model: small, prompt: pay, tools: [visa, cash], agent: {agent}, retry: 2"
     nodes = f'  a: {{{node}, fallback: b}}\n  b: {{tool: cash, with: {{query: "order 1"}}}}'
     shop = Shop(nodes, recorded, visa=[ToolRaised("the line broke", retryable=True)])
     tools = iter(("visa", "cash", "visa"))
@@ -217,7 +218,8 @@ def test_an_agent_is_not_asked_what_to_do_next(recorded: bool, loop: str) -> Non
 
 @JOURNALS
 def test_an_agent_that_is_tried_again_does_not_pay_again(recorded: bool) -> None:
-    node = "model: small, prompt: pay, tools: [visa, cash], agent: {loop: parallel-react, approve: false}, retry: 3"
+    agent = "{loop: parallel-react, approve: false}"
+    node = f"model: small, prompt: pay, tools: [visa, cash], agent: {agent}, retry: 3"
     shop = Shop(f"  a: {{{node}}}", recorded)
     asked = iter(["visa", None, None, None, "visa", "paid"])
 
@@ -290,7 +292,8 @@ def test_a_thread_that_goes_on_after_its_timeout_is_not_joined_by_another() -> N
 FALLBACK = (
     f'  a: {{{PAY}, fallback: b}}\n  b: {{tool: cash, with: {{query: "order 1"}}, timeout: 1s}}'
 )
-AGENT = "  a: {model: small, prompt: pay, tools: [visa, cash], agent: {loop: parallel-react, approve: false}, "
+AGENT = "  a: {model: small, prompt: pay, tools: [visa, cash], "
+AGENT += "agent: {loop: parallel-react, approve: false}, "
 
 
 def by_turns(request: ModelRequest) -> Reply:

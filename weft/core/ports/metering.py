@@ -89,9 +89,8 @@ class UsageMeter:
     def _estimate(self) -> int:
         texts = [message.content for message in self._request.messages]
         size = sum(len(text.encode("utf-8", "replace")) for text in texts)
-        media = sum(
-            part.tokens for each in self._request.messages if each.parts for part in each.media
-        )
+        rich = [message for message in self._request.messages if message.parts]
+        media = sum(part.tokens for message in rich for part in message.media)
         return math.ceil(size / _BYTES_PER_TOKEN) + media
 
 

@@ -246,9 +246,7 @@ class OpenAIModel:
             failed = self._transport.failure(error, self._server.models if self._server else ())
             if request is not None and request.grammar is not None:
                 failed = _grammar_failure(failed)
-            if request is not None and any(
-                message.parts and message.media for message in request.messages
-            ):
+            if request is not None and any(each.media for each in request.messages if each.parts):
                 failed = _media_failure(failed, self.model)
             if self._closed:
                 failed = ModelUnavailable(f"the client of {self.model} is closed", retryable=False)
