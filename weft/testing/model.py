@@ -151,7 +151,8 @@ class FakeModel:
     def _usage(self, request: ModelRequest, completion_tokens: int) -> Usage:
         prompt = sum(len(_tokens(message.content)) for message in request.messages)
         prompt += len(request.prompt_token_ids)
-        prompt += sum(part.tokens for message in request.messages for part in message.media)
+        rich = [message for message in request.messages if message.parts]
+        prompt += sum(part.tokens for message in rich for part in message.media)
         money = self._money_per_token * (prompt + completion_tokens)
         return Usage(prompt, completion_tokens, requests=1, forwards=completion_tokens, money=money)
 
