@@ -52,7 +52,7 @@ WORDS = {
         (array(INTEGER), INTEGER, "array can never be integer"),
         (array(INTEGER), array(STRING), "[]: integer can never be string"),
         (array(array(INTEGER)), array(array(STRING)), "[][]: integer can never be string"),
-        (array(DOC), array(record(titel=STRING, _open=True)), "did you mean 'title'?"),
+        (array(DOC), array(record(titel=STRING, _open=True)), "it has 'title': is one of them"),
         (DOC, record(title=STRING), "the property 'score' is not allowed; there are: title"),
         (DOC, record(_open=True, title=INTEGER), "title: string can never be integer"),
         (record(d=array(DOC)), record(d=array(record(score=NULL, _open=True))), "d[].score: "),

@@ -145,3 +145,37 @@ def test_a_misspelt_local_model_is_found(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "config.json").write_text("{}")
     weft.check(write(tmp_path, text.replace("local:smollm2-135m-instrct", f"local:{folder}")))
+
+
+DECLARED = """\
+name: x
+inputs: {q: %s}
+models: {small: %s}
+tools: {s: %s}
+nodes:
+  a: {value: {y: 1}}
+  b: {value: "{{ a.z }}"}
+  c: {model: small, prompt: "{{ q }}", decode: "lookup:8"}
+  d: {tool: s, with: {q: "{{ c }}"}}
+outputs: {o: "{{ b }}"}
+"""
+SOUND = ("string", "local:smollm2-135m-instruct", "{mcp: 'server'}")
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        (("strin", *SOUND[1:]), "'strin' is not a type"),
+        ((SOUND[0], "{use: openai, modle: m}", SOUND[2]), "unknown key `modle`"),
+        ((*SOUND[:2], "{use: 3}"), "`use` must be a text"),
+    ],
+)
+def test_defects_of_declarations_do_not_hide_those_of_types(
+    declared: tuple[str, str, str], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "x.yaml").write_text(DECLARED % declared)
+    with pytest.raises(SourceError) as caught:
+        weft.check(tmp_path / "x.yaml")
+    told = [str(each) for each in caught.value.defects]
+    assert message in told[0]
+    assert "no property 'z'" in told[-1], told

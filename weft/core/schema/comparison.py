@@ -25,6 +25,7 @@ from weft.core.schema.keywords import (
     parts,
     required,
 )
+from weft.core.suggestion import closest
 from weft.core.values import JsonSchema
 
 _NUMBER: Final[dict[str, tuple[Callable[[Any, Any], bool], str]]] = {
@@ -157,7 +158,7 @@ class _Comparison:
         for name in dict.fromkeys((*required(b), *required(a))):
             source, target = member(a, name), member(b, name)
             if source is False:
-                return _Clash(f"it has no property {name!r}{meant(name, a)}")
+                return _Clash(f"it has no property {name!r}{_misspelt(name, a)}")
             if target is False:
                 return _Clash(f"the property {name!r} is not allowed{meant(name, b)}")
             if clash := self._both(source, target):
@@ -181,6 +182,18 @@ class _Comparison:
 
     def _both(self, source: Part | None, target: Part | None) -> _Clash | None:
         return None if source is None or target is None else self.clash(source, target)
+
+
+def _misspelt(name: str, schema: Mapping[str, Any]) -> str:
+    """The end of an error about a property that `schema` needs: the one that may be meant as it.
+
+    Either side may have the wrong name.
+    """
+    properties = schema.get("properties")
+    names = [str(key) for key in properties] if isinstance(properties, Mapping) else []
+    if close := closest(name, names):
+        return f"; it has {close!r}: is one of them misspelt?"
+    return meant(name, schema)
 
 
 def _excluded(

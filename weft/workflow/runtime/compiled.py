@@ -279,12 +279,18 @@ def check_file(path: Path) -> Unit:
     Raises: `SourceError` for the first defect, which has all in `defects`.
     """
     unit, log = load_partly(path)
-    if all(error.path[:1] in ((), ("nodes",), ("outputs",)) for error in log.found):
+    if all(_leaves_a_whole(error.path) for error in log.found):
         for included in unit.everything():
             check_local_names(included, log)
         check_unit(unit, Toolset(), log=log)
     log.finish()
     return unit
+
+
+def _leaves_a_whole(path: tuple[str | int, ...]) -> bool:
+    """Whether the rest of a workflow can be checked without what has a defect there."""
+    declared = len(path) > 1 and path[0] in ("inputs", "models", "tools")
+    return not path or declared or path[0] in ("nodes", "outputs")
 
 
 async def check_connected(unit: Unit) -> tuple[str, ...]:
