@@ -68,6 +68,7 @@ def test_vllm_is_known_by_its_owner(endpoints: EndpointServer) -> None:
         stop_token_ids=True,
         top_logprobs=20,
         max_context_tokens=8192,
+        media=("image", "audio"),
     )
     assert endpoint.paths == ["v1/models", "version", "metrics"]
 
@@ -109,7 +110,9 @@ def test_vllm_behind_another_name_is_known_by_its_version(endpoints: EndpointSer
 @pytest.mark.parametrize("version", ['{"version": "1", "llama": true}', "<html>", '{"version":1}'])
 def test_another_version_page_proves_nothing(endpoints: EndpointServer, version: str) -> None:
     endpoint = endpoints.add(says("x"), model={}, version=Script(plain=version))
-    assert found(endpoint) == Capabilities(structured_output=True, tools=True)
+    assert found(endpoint) == Capabilities(
+        structured_output=True, tools=True, media=("image", "audio", "file")
+    )
 
 
 @pytest.mark.parametrize(
@@ -133,7 +136,9 @@ def test_a_listing_that_makes_no_sense_is_an_unknown_server(
     endpoints: EndpointServer, listing: str
 ) -> None:
     endpoint = endpoints.add(says("x"), models=Script(plain=listing))
-    assert found(endpoint) == Capabilities(structured_output=True, tools=True)
+    assert found(endpoint) == Capabilities(
+        structured_output=True, tools=True, media=("image", "audio", "file")
+    )
 
 
 def test_a_server_without_a_listing_still_answers(endpoints: EndpointServer) -> None:
