@@ -87,6 +87,7 @@ FULL: tuple[str, ...] = (
     "serving/weights/test_wheel.py",
     "training/diffusion/test_own_model.py",
     "training/drafters/test_kinds.py",
+    "typing/test_checkers.py",
     "workflow/document/test_source.py::test_many_values",
     "workflow/postgres/test_lost_connections.py",
     "workflow/test_sources.py",

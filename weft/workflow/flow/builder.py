@@ -15,6 +15,14 @@ from weft.workflow.document.python_types import (
 from weft.workflow.document.unit import ONLY_PYTHON
 from weft.workflow.flow.handle import Expression, kind_of, source_of
 from weft.workflow.flow.node_adder import NODE_OPTIONS, NodeAdder, node_name_of
+from weft.workflow.flow.node_signatures import (
+    AskSignature,
+    JoinSignature,
+    LoopSignature,
+    MapSignature,
+    ModelSignature,
+    ValueSignature,
+)
 from weft.workflow.flow.positional_call import with_names
 from weft.workflow.flow.python_values import (
     Function,
@@ -105,6 +113,7 @@ class FlowBuilder(NodeAdder):
         self._type_arguments(made, function, given)
         return made
 
+    @checked_as(ModelSignature)  # type: ignore[type-abstract]
     def model(
         self,
         model: str,
@@ -186,6 +195,7 @@ class FlowBuilder(NodeAdder):
 
     # -- many values ---------------------------------------------------------------------------
 
+    @checked_as(MapSignature)  # type: ignore[type-abstract]
     def map(
         self,
         over: object,
@@ -233,6 +243,7 @@ class FlowBuilder(NodeAdder):
         fields = {"reduce": reference, "over": self._value(over), "with": given}
         return self._add(fields, options, reference.rpartition(":")[2], result_type(function))
 
+    @checked_as(JoinSignature)  # type: ignore[type-abstract]
     def join(
         self,
         *branches: object,
@@ -273,6 +284,7 @@ class FlowBuilder(NodeAdder):
         ways = {case: body for case, (body, _) in bodies.items()}
         return self._add({"branch": self._value(on), "cases": ways}, options, "branch", kind)
 
+    @checked_as(LoopSignature)  # type: ignore[type-abstract]
     def loop(
         self,
         start: object,
@@ -322,6 +334,7 @@ class FlowBuilder(NodeAdder):
         self._add(fields, given, "break_if")
         self._level.exits.append(kind_of(value))
 
+    @checked_as(AskSignature)  # type: ignore[type-abstract]
     def ask(
         self, question: str | Expression, schema: object = str, /, **options: Unpack[NodeOptions]
     ) -> Any:
@@ -330,6 +343,7 @@ class FlowBuilder(NodeAdder):
         fields = {"ask": self._value(question), "schema": schema_of(schema)}
         return self._add(fields, options, "ask", schema if is_type(schema) else None)
 
+    @checked_as(ValueSignature)  # type: ignore[type-abstract]
     def value(self, value: object, /, **options: Unpack[NodeOptions]) -> Any:
         """A value composed of others."""
         self._known("value", options)

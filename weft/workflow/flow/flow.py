@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, Unpack, cast, overload
+from typing import Any, Generic, TypeAlias, Unpack, cast, overload
 
 from pydantic import ValidationError
 from typing_extensions import ParamSpec, TypeVar
@@ -32,8 +32,10 @@ from weft.workflow.document.spec.document import walk
 from weft.workflow.document.spec.nodes import WorkflowNode
 from weft.workflow.document.unit import ONLY_PYTHON, DocumentOrigin, Unit
 from weft.workflow.flow.handle import InputHandles, NodeHandle, kinds_of
+from weft.workflow.flow.node_signatures import InputSignature
 from weft.workflow.flow.python_values import document_value, is_type, schema_of
 from weft.workflow.flow.run_arguments import SETTINGS, FlowOptions, inputs_together, split_arguments
+from weft.workflow.flow.signatures import checked_as
 from weft.workflow.flow.views import FlowViews
 from weft.workflow.runtime.blocking import run_blocking
 from weft.workflow.runtime.compiled import check_connected, check_unit
@@ -43,9 +45,6 @@ from weft.workflow.runtime.results.result import FlowResult, Out
 from weft.workflow.runtime.results.run_stream import RunStream
 from weft.workflow.runtime.run import FlowRun
 from weft.workflow.runtime.tools.toolset import Toolset
-
-if TYPE_CHECKING:
-    pass
 
 _logger = logger("runs")
 
@@ -106,6 +105,16 @@ class Flow(FlowViews, Generic[In, Out, P]):
         *,
         inputs: Callable[P, In],
         outputs: type[Out],
+        **options: Unpack[FlowOptions],
+    ) -> None: ...
+    @overload  # a checker may see no parameters in a TypedDict
+    def __init__(
+        self: Flow[In, Out, ...],
+        name: str,
+        /,
+        *,
+        inputs: type[In],
+        outputs: type[Out] = Untyped,  # type: ignore[assignment]
         **options: Unpack[FlowOptions],
     ) -> None: ...
     def __init__(
@@ -179,6 +188,7 @@ class Flow(FlowViews, Generic[In, Out, P]):
             self._unit = self._assembled()
         return self._unit
 
+    @checked_as(InputSignature)  # type: ignore[type-abstract]
     @refuses_unknown_keywords
     def input(
         self,
@@ -292,9 +302,13 @@ class Flow(FlowViews, Generic[In, Out, P]):
         run = self.start(given, **settings)
         return await run.wait()
 
+    @overload
     def stream(
-        self, inputs: In | Mapping[str, Any] | None = None, /, **values: Any
-    ) -> RunStream[FlowRun[Out]]:
+        self, inputs: In, /, **settings: Unpack[FlowSettings]
+    ) -> RunStream[FlowRun[Out]]: ...
+    @overload
+    def stream(self, *args: P.args, **values: P.kwargs) -> RunStream[FlowRun[Out]]: ...
+    def stream(self, *inputs: Any, **values: Any) -> RunStream[FlowRun[Out]]:
         """Run, and read what happens: `async for event in flow.stream(topic="rivers")`.
 
         Arguments as for `run`. The events are the classes of `weft.events`, tokens of models among
@@ -303,7 +317,8 @@ class Flow(FlowViews, Generic[In, Out, P]):
 
         Raises, with the first event: `BuildError`, `InputError`.
         """
-        given, settings = split_arguments(inputs, values, self.inputs)
+        together = inputs_together("flow.stream", inputs)
+        given, settings = split_arguments(together, values, self.inputs)
         others = settings.pop("listeners", ())
         return RunStream(
             lambda listener: self.start(given, listeners=(*others, listener), **settings)

@@ -29,8 +29,9 @@ S = TypeVar("S")
 T = TypeVar("T")
 A = TypeVar("A")
 B = TypeVar("B")
-Condition = str | bool | Expression
-Test = Condition | Callable[[Any], object]
+Condition = str | int | Expression
+"""`~handle`, for a handle of a bool, is an int to type checkers."""
+Test = str | bool | Expression | Callable[[Any], object]
 JoinMode = Literal["all", "any", "quorum", "first_valid", "best_effort"]
 
 
@@ -80,10 +81,12 @@ class CallOptions(NodeOptions, total=False):
     """Options of a call: those of every node, and further arguments of the function."""
 
     args: Mapping[str, object] | None
+    approve: Condition | None
     alternatives: Sequence[str | Function | Mapping[str, Any]]
 
 
 class _CallOptionsWithArgs(NodeOptions, total=False):
+    approve: Condition | None
     alternatives: Sequence[str | Function | Mapping[str, Any]]
 
 
