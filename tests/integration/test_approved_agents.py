@@ -72,7 +72,6 @@ def _until_all_ended(folder: Path, seed: int) -> Counter[str]:
             counts["runs killed"] += len(left) - ended
         else:
             assert os.WEXITSTATUS(status) == 0, f"seed {seed}, part {number} in {folder}"
-        checked(folder)
     last = ends(folder)
     for run in runs:
         assert run in last, f"{run} in {folder} has not ended"
