@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from weft.workflow.apps.think import think, think_sync
     from weft.workflow.flow.flow import check
     from weft.workflow.history.simulation import advise, simulate
+    from weft.workflow.runtime.conversations import Conversations
     from weft.workflow.runtime.journals import open_journal
     from weft.workflow.runtime.models.factory import Models
     from weft.workflow.runtime.models.think import ThoughtModel
@@ -77,6 +78,7 @@ _NAMES = {
     "weft.workflow.apps.think": "think think_sync",
     "weft.workflow.flow.flow": "check",
     "weft.workflow.history.simulation": "advise simulate",
+    "weft.workflow.runtime.conversations": "Conversations",
     "weft.workflow.runtime.journals": "open_journal",
     "weft.workflow.runtime.models.factory": "Models",
     "weft.workflow.runtime.models.think": "ThoughtModel",
@@ -93,6 +95,7 @@ __all__ = [
     "Budget",
     "CodeSandbox",
     "Confirmation",
+    "Conversations",
     "Document",
     "File",
     "Flow",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
@@ -25,6 +26,7 @@ from weft.core.events import (
 )
 from weft.core.ids import NodeId, RunId
 from weft.core.ports import Clock, ModelRequest
+from weft.core.ports.conversations import ConversationStore, StoredThread, ThreadSummary
 from weft.core.ports.journal import Journal, Letter, Losses, NumberedRecord, Record, RunHeader
 from weft.core.values import Message, Usage
 from weft.testing import FakeClock
@@ -381,3 +383,31 @@ class JournalConformance:
         journal.begin(header())
         journal.close()
         journal.close()
+
+    def test_threads_are_appended_once_for_each_key(self, journal: Journal) -> None:
+        assert isinstance(journal, ConversationStore)
+        assert journal.read_thread("a") == StoredThread()
+        assert journal.append_to_thread("a", "k1", ["one", "two"])
+        assert not journal.append_to_thread("a", "k1", ["one", "two"])
+        assert journal.append_to_thread("b", "k1", ["other \u0001é"])
+        assert journal.append_to_thread("a", "k2", ["three"], ("short", 2))
+        assert journal.append_to_thread("a", "k3", ["four"], ("older", 1))
+        assert journal.read_thread("a") == StoredThread(("one", "two", "three", "four"), "short", 2)
+        assert journal.threads() == [ThreadSummary("a", 4, 2), ThreadSummary("b", 1)]
+        assert journal.delete_thread("a")
+        assert not journal.delete_thread("a")
+        assert journal.threads() == [ThreadSummary("b", 1)]
+
+    def test_threads_grow_from_many_writers_at_once(self, journal: Journal) -> None:
+        assert isinstance(journal, ConversationStore)
+
+        def write(writer: int) -> None:
+            for number in range(5):
+                texts = [f"{writer}.{number}", "answer"]
+                journal.append_to_thread("a", f"{writer}.{number}", texts)
+
+        with ThreadPoolExecutor(4) as writers:
+            list(writers.map(write, range(4)))
+        found = journal.read_thread("a").messages
+        assert found[1::2] == ("answer",) * 20
+        assert sorted(found[::2]) == [f"{w}.{n}" for w in range(4) for n in range(5)]

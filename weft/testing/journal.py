@@ -11,6 +11,7 @@ from weft.core.errors import RunBusy, RunExists, StoreError
 from weft.core.events import RunFinished
 from weft.core.ids import RunId
 from weft.core.ports.clock import Clock, SystemClock
+from weft.core.ports.conversations import StoredThread, ThreadSummary
 from weft.core.ports.journal import (
     Claim,
     Letter,
@@ -50,6 +51,13 @@ class _StoredRun:
         return len(self.header) + sum(len(text) for _, text in self.lines)
 
 
+@dataclass(slots=True)
+class _MemoryThread:
+    messages: list[str] = field(default_factory=list)
+    keys: set[str] = field(default_factory=set)
+    summary: tuple[str, int] = ("", 0)
+
+
 class _MemoryClaim:
     def __init__(self, stored: _StoredRun) -> None:
         self._stored = stored
@@ -69,6 +77,7 @@ class MemoryJournal:
         self._clock = clock or SystemClock()
         self._runs: dict[RunId, _StoredRun] = {}
         self._rates: dict[str, str] = {}
+        self._threads: dict[str, _MemoryThread] = {}
         self._lock = threading.RLock()
         self._version = 0
 
@@ -167,6 +176,39 @@ class MemoryJournal:
             now_s = self._clock.wall().timestamp() if now_s is None else now_s
             self._rates[key], result = change(self._rates.get(key, ""), now_s)
             return result
+
+    def threads(self) -> Sequence[ThreadSummary]:
+        """See `ConversationStore`."""
+        with self._lock:
+            return [
+                ThreadSummary(name, len(thread.messages), thread.summary[1])
+                for name, thread in sorted(self._threads.items())
+            ]
+
+    def read_thread(self, thread: str) -> StoredThread:
+        """See `ConversationStore`."""
+        with self._lock:
+            found = self._threads.get(thread, _MemoryThread())
+            return StoredThread(tuple(found.messages), *found.summary)
+
+    def append_to_thread(
+        self, thread: str, key: str, messages: Sequence[str], summary: tuple[str, int] | None = None
+    ) -> bool:
+        """See `ConversationStore`."""
+        with self._lock:
+            found = self._threads.setdefault(thread, _MemoryThread())
+            if key in found.keys:
+                return False
+            found.keys.add(key)
+            found.messages += messages
+            if summary is not None and summary[1] > found.summary[1]:
+                found.summary = summary
+            return True
+
+    def delete_thread(self, thread: str) -> bool:
+        """See `ConversationStore`."""
+        with self._lock:
+            return self._threads.pop(thread, None) is not None
 
     def prune(
         self,

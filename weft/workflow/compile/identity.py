@@ -170,6 +170,9 @@ class _DeclarationDigests:
         """The model of a node, its strategy, and its tools."""
         if step.model in self._unit.document.models:
             yield from self.model(step.model)
+        summarizer = step.conversation and step.conversation.summarize
+        if isinstance(summarizer, str):
+            yield from self.model(summarizer)
         yield from self.thinking(step.think)
         for text in step.tools:
             yield from self.tool(text)

@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from weft.core.errors import Failure, ModelOutputError, OutputTruncated, ReasoningError, WeftError
+from weft.core.errors import (
+    CapabilityError,
+    Failure,
+    ModelOutputError,
+    OutputTruncated,
+    ReasoningError,
+    WeftError,
+)
 from weft.core.generated_text import is_blank, without_thought
 from weft.core.ids import item
 from weft.core.ports import (
@@ -35,6 +42,7 @@ from weft.engine.kinds import instances
 from weft.engine.kinds.body import map_result
 from weft.reasoning.thought import Thought
 from weft.validation import read_answer, read_answer_async
+from weft.workflow.compile.conversation import conversation_of
 from weft.workflow.compile.repair import with_error
 from weft.workflow.compile.services import Services, services_of
 from weft.workflow.document.expressions import template, value_template
@@ -123,6 +131,7 @@ class _NodeModelCall:
         self._decode = decoder_of(unit, step)
         is_checked = step.output_schema is not None or bool(step.tools)
         self._repairs = step.repair if is_checked else 0
+        self._conversation = conversation_of(step, unit)
         self._kind = unit.types.answers.get(id(step))
 
     def node_fn(self, seed: int | None) -> NodeFn:
@@ -133,6 +142,9 @@ class _NodeModelCall:
             request = self._request(context, inputs, own, tools)
             client = services.models.client(self._unit, self._step.model)
             if isinstance(client, ThoughtModel):
+                if self._conversation is not None:
+                    hint = "give it `messages`, or use the model that it thinks with"
+                    raise CapabilityError(f"{client.model} thinks: no `conversation`", hint=hint)
                 thought = await client.work(request)(context, inputs)
                 return answer_value(thought, context, self._step.output_schema, self._kind)
             if isinstance(client, Startable):
@@ -140,29 +152,35 @@ class _NodeModelCall:
             if request.sampling.temperature is None:
                 await _log_default(client, services, context)
 
-            return await self._repaired(context, client, request)
+            if self._conversation is None:
+                return (await self._repaired(context, client, request))[0]
+            names = {**inputs, **self._arguments.render(inputs)}
+            turn = await self._conversation.turn(context, names, request)
+            value, completion = await self._repaired(context, client, turn.request)
+            await turn.append(completion)
+            return value
 
         return node_fn
 
     async def _repaired(
         self, context: NodeContext, client: ModelClient, request: ModelRequest
-    ) -> Any:
-        """The node's value; where an answer does not fit, the model is asked again."""
-        value, problem = await self._answer(context, client, request)
+    ) -> tuple[Any, Completion]:
+        """The node's value and the answer; where that does not fit, the model is asked again."""
+        value, completion, problem = await self._answer(context, client, request)
         for number in range(1, 1 + self._repairs):
             if problem is None or context.tokens_left() == 0:
                 break
             context.repairing(number, problem.failure())
-            request = self._within(with_error(request, value, problem), context)
-            value, problem = await self._answer(context, client, request)
+            request = self._within(with_error(request, completion, problem), context)
+            value, completion, problem = await self._answer(context, client, request)
         if problem is not None:
             raise problem
-        return value
+        return value, completion
 
     async def _answer(
         self, context: NodeContext, client: ModelClient, request: ModelRequest
-    ) -> tuple[Any, ModelOutputError | None]:
-        """The node's value; or the completion with the error that another answer may repair."""
+    ) -> tuple[Any, Completion, ModelOutputError | None]:
+        """The node's value and the answer, or the error that another answer may repair."""
         text: list[str] = []
 
         def show(delta: Delta) -> None:
@@ -176,16 +194,16 @@ class _NodeModelCall:
         except ModelOutputError as error:
             if request.schema is None or not text or not _is_repairable(error):
                 raise
-            return Completion("".join(text), "error", model=client.model), error
+            return None, Completion("".join(text), "error", model=client.model), error
         finally:
             context.spend(meter.usage)
         context.decoded(completion.decoding)
         try:
-            return await self._value(completion, request.tools), None
+            return await self._value(completion, request.tools), completion, None
         except ModelOutputError as error:
             if not _is_repairable(error):
                 raise
-            return completion, error
+            return None, completion, error
 
     def _request(
         self,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from weft.core.ids import NodeId
+from weft.core.ports import ToolRunner
 from weft.engine.graph.node import NodeContext
 from weft.workflow.runtime.models.factory import ModelSource
 from weft.workflow.runtime.tools.toolset import Toolset
@@ -26,7 +27,7 @@ class Services:
 
     `history`: past results of alternative tools. `findings`: the full results of nodes that think
     or run an agent; the nodes' values are only the answers. `sampled`: models whose default
-    sampling was logged.
+    sampling was logged. `conversations`: the threads of the run's journal, where a node has one.
     """
 
     tools: Toolset
@@ -35,6 +36,7 @@ class Services:
     seed: int = 0
     findings: dict[NodeId, Thought | Answer] = field(default_factory=dict)
     sampled: set[str] = field(default_factory=set)
+    conversations: ToolRunner | None = None
 
 
 def services_of(context: NodeContext) -> Services:

@@ -389,15 +389,21 @@ class _ReferenceChecker:
             case MapNode():
                 check_join(self._unit, step, path)
             case ModelNode():
-                if step.model not in self._document.models:
-                    models = list(self._document.models)
-                    self._unknown("model", step.model, (*path, "model"), models)
+                self._models(step, path)
                 for index, tool in enumerate(step.tools):
                     self._tool(tool, (*path, "tools", index))
             case ToolNode():
                 self._tool(step.tool, (*path, "tool"))
                 for index, other in enumerate(step.alternatives):
                     self._tool(other.tool, (*path, "alternatives", index, "tool"))
+
+    def _models(self, step: ModelNode, path: KeyPath) -> None:
+        models = list(self._document.models)
+        if step.model not in models:
+            self._unknown("model", step.model, (*path, "model"), models)
+        summarizer = step.conversation and step.conversation.summarize
+        if isinstance(summarizer, str) and summarizer not in models:
+            self._unknown("model", summarizer, (*path, "conversation", "summarize"), models)
 
     def _tool(self, tool: str, path: KeyPath) -> None:
         source = source_of(self._unit, tool)

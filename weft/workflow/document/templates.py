@@ -123,6 +123,8 @@ def _model(step: ModelNode) -> Iterator[TemplateUse]:
     yield from uses_of(step.system, "system", bound=bound)
     yield from uses_of(step.messages, "messages", bound=bound)
     yield from uses_of(step.prompt, "prompt", bound=bound)
+    if step.conversation is not None:
+        yield from uses_of(step.conversation.id, "conversation", bound=bound)
     if step.think is not None:
         yield from uses_of(step.think.documents, "think", "documents", bound=bound)
 

@@ -122,6 +122,7 @@ class FlowBuilder(NodeAdder):
         *,
         system: str | None = None,
         messages: Sequence[object] | Expression | None = None,
+        conversation: str | Expression | Mapping[str, object] | None = None,
         schema: object = None,
         tools: Sequence[str | Function] = (),
         think: str | Mapping[str, object] | None = None,
@@ -136,6 +137,8 @@ class FlowBuilder(NodeAdder):
         for the prompt: `flow.model("small", "Summarise {{ text }}", args={"text": hit.text})`.
         `messages` come before the prompt, or instead of one: a list of mappings such as
         `{"role": "user", "content": ...}` and of handles of such lists.
+        `conversation` is the id of a thread that outlives runs, or `{"id": thread, "last": 20}`:
+        its messages come first, and those of the node are appended with the answer.
         `think` answers by a strategy: its name, or `{"strategy": "sample", ...}`. `agent` is the
         loop in which the model calls the tools: `compiler`, or `{"loop": ...}`. See `ModelOptions`
         for the fields of the request, such as `max_tokens` and `temperature`.
@@ -150,6 +153,8 @@ class FlowBuilder(NodeAdder):
             fields["prompt"] = self._value(prompt)
         if messages is not None:
             fields["messages"] = self._value(written_messages(messages))
+        if conversation is not None:
+            fields["conversation"] = self._value(conversation)
         fields |= {"with": self._values(arguments_mapping(args))}
         if system is not None:
             fields["system"] = self._value(system)

@@ -14,6 +14,7 @@ from weft.core.codec import encode
 from weft.core.errors import StoreError
 from weft.core.ids import RunId
 from weft.core.ports.clock import Clock, SystemClock
+from weft.core.ports.conversations import StoredThread, ThreadSummary
 from weft.core.ports.journal import (
     Claim,
     Letter,
@@ -32,7 +33,7 @@ from weft.durability.journal.pruning import going
 from weft.durability.journal.refusals import HeldClaim, busy, closed, exists, unclaimed
 from weft.durability.journal.rows import Blobs, sealed
 from weft.durability.journal.tables import iter_records
-from weft.workflow.postgres import leases, writes
+from weft.workflow.postgres import conversations, leases, writes
 from weft.workflow.postgres.connections import Connection, PostgresPool, Rows, rows_of
 from weft.workflow.postgres.leases import LEASE_S, Claimant, Heartbeat, RunLease
 from weft.workflow.postgres.tables import MIGRATIONS, PostgresTables, one, prepare, prune
@@ -174,6 +175,28 @@ class PostgresJournal:
             return result
 
         return self._open().transact(write)
+
+    def threads(self) -> Sequence[ThreadSummary]:
+        """See `ConversationStore`."""
+        query: LiteralString = """SELECT thread, count(*), coalesce(max(covers), 0)
+        FROM weft_messages LEFT JOIN weft_summaries USING (thread)
+        GROUP BY thread ORDER BY thread COLLATE "C" """
+        return [ThreadSummary(*row) for row in self._ask(query)]
+
+    def read_thread(self, thread: str) -> StoredThread:
+        """See `ConversationStore`."""
+        return self._open().transact(lambda db: conversations.read_thread(db, thread))
+
+    def append_to_thread(
+        self, thread: str, key: str, messages: Sequence[str], summary: tuple[str, int] | None = None
+    ) -> bool:
+        """See `ConversationStore`."""
+        append = conversations.append_to_thread
+        return self._open().transact(lambda db: append(db, thread, key, messages, summary))
+
+    def delete_thread(self, thread: str) -> bool:
+        """See `ConversationStore`."""
+        return self._open().transact(lambda db: conversations.delete_thread(db, thread))
 
     def prune(
         self,

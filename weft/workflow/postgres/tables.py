@@ -61,7 +61,15 @@ MIGRATIONS: Sequence[Sequence[LiteralString]] = (
     # Records may be lists of fields (`weft.core.codec.classes`): an earlier weft cannot read them.
     (),
     # Rate limits: see `weft.durability.rates.window`.
-    ("CREATE TABLE weft_rates (key text PRIMARY KEY, body text NOT NULL)",),
+    (
+        "CREATE TABLE weft_rates (key text PRIMARY KEY, body text NOT NULL)",
+        # Conversations: see `weft.core.ports.conversations`.
+        """CREATE TABLE weft_messages (thread text NOT NULL, number integer NOT NULL,
+        body text NOT NULL, key text NOT NULL, part integer NOT NULL,
+        PRIMARY KEY (thread, number), UNIQUE (thread, key, part))""",
+        """CREATE TABLE weft_summaries (thread text PRIMARY KEY, covers integer NOT NULL,
+        body text NOT NULL)""",
+    ),
 )
 """The statements from version N, counted from 0, to N + 1. Append only."""
 

@@ -34,7 +34,7 @@ from weft.workflow.document.expressions import ValueTemplate
 from weft.workflow.document.loader import load_partly
 from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.spec.document import walk
-from weft.workflow.document.spec.nodes import ToolNode
+from weft.workflow.document.spec.nodes import ModelNode, ToolNode
 from weft.workflow.document.tool_servers import check_source, sources_in
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.models.factory import ModelSource, check_models
@@ -47,6 +47,12 @@ from weft.workflow.runtime.tools.toolset import Toolset
 def needs_store(unit: Unit) -> bool:
     """Whether a node of the workflow stores results between runs."""
     return any(_keeps(included.document) for included in unit.everything())
+
+
+def has_conversations(unit: Unit) -> bool:
+    """Whether a node of the workflow has a conversation."""
+    steps = (step for each in unit.everything() for _, step in walk(each.document.nodes))
+    return any(isinstance(step, ModelNode) and step.conversation is not None for step in steps)
 
 
 def default_store() -> ResultStore:
@@ -169,7 +175,7 @@ class CompiledFlow:
     """The graph of a workflow, to which each run binds its inputs.
 
     `outputs`: the templates of the outputs. `sources`: see `source_texts`; empty without `digests`.
-    `needs_store`: whether a node stores results between runs.
+    `needs_store`: whether a node stores results between runs. `has_conversations`: or messages.
     """
 
     def __init__(self, unit: Unit, tools: ToolSnapshot, digests: SourceDigests | None) -> None:
@@ -182,6 +188,7 @@ class CompiledFlow:
         self._names = NameBindings()
         self.outputs: Mapping[str, ValueTemplate] = output_templates(unit.document)
         self.needs_store = needs_store(unit)
+        self.has_conversations = has_conversations(unit)
         self.sources: Mapping[str, str] = {}
         self._redacted: tuple[Redactor, Mapping[str, str]] | None = None
         self._digests = digests

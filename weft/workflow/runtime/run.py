@@ -28,6 +28,7 @@ from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.answering import RunAnswers
 from weft.workflow.runtime.boundary import RecordingBoundary, ReplayBoundary, recorded_models
 from weft.workflow.runtime.compiled import check_limits, check_unit, default_store
+from weft.workflow.runtime.conversations import conversation_tools
 from weft.workflow.runtime.models.factory import GivenModels, Models, ModelSource
 from weft.workflow.runtime.options import RunSettings
 from weft.workflow.runtime.rates import RunRates, is_rate
@@ -105,6 +106,12 @@ class FlowRun(Generic[Out]):
             elif stage is None:
                 models = self._limited(unit, settings, models, given)
                 models = self._unrecorded(graph.name, models, given)
+            self._conversations = None
+            if compiled.has_conversations:
+                journal = None if self._recording is None else self._recording.journal
+                self._conversations = self._tools.at_boundary(
+                    conversation_tools(journal, self._recorded_id, redactor, stage is not None)
+                )
             self._run = self._prepared(graph, settings.options(unit), settings, models, past)
         except BaseException:
             self._close_record()
@@ -130,6 +137,7 @@ class FlowRun(Generic[Out]):
         self._answers = RunAnswers(settings.answers, settings.answer, waits=waits)
         answering = [self._answers.subscription] if self._answers.needed else []
         services = Services(self._tools, models, history, options.seed, findings=self.findings)
+        services = replace(services, conversations=self._conversations)
         if recording is not None:
             run = recording.run
         else:
@@ -193,6 +201,10 @@ class FlowRun(Generic[Out]):
     def id(self) -> RunId:
         """The run's id: derived from the workflow's name and the inputs, unless it was given."""
         return self._run.id
+
+    def _recorded_id(self) -> RunId:
+        assert self._recording is not None
+        return self._recording.run
 
     @property
     def recorded(self) -> bool:

@@ -16,6 +16,7 @@ from weft.core.codec import encode
 from weft.core.errors import StoreError
 from weft.core.ids import RunId
 from weft.core.ports.clock import Clock, SystemClock
+from weft.core.ports.conversations import StoredThread, ThreadSummary
 from weft.core.ports.journal import (
     Claim,
     Letter,
@@ -33,7 +34,7 @@ from weft.core.ports.rates import RateChange, T
 from weft.durability.journal.pruning import going
 from weft.durability.journal.refusals import HeldClaim, busy, closed, exists, lost, unclaimed
 from weft.durability.journal.rows import Blobs, letter_in, node_of, sealed
-from weft.durability.journal.sqlite import batch_writer
+from weft.durability.journal.sqlite import batch_writer, conversations
 from weft.durability.journal.sqlite.batch_writer import (
     ClaimedRun,
     PreparedBatch,
@@ -265,6 +266,32 @@ class SqliteJournal:
             text, result = change("" if row is None else row[0], now_s)
             tables.db.execute("INSERT OR REPLACE INTO rates VALUES (?, ?)", (key, text))
         return result
+
+    def threads(self) -> Sequence[ThreadSummary]:
+        """See `ConversationStore`."""
+        with self._using() as tables:
+            return conversations.threads(tables.db)
+
+    def read_thread(self, thread: str) -> StoredThread:
+        """See `ConversationStore`."""
+        with self._using() as tables:
+            tables.db.execute("BEGIN")
+            try:
+                return conversations.read_thread(tables.db, thread)
+            finally:
+                tables.db.execute("ROLLBACK")
+
+    def append_to_thread(
+        self, thread: str, key: str, messages: Sequence[str], summary: tuple[str, int] | None = None
+    ) -> bool:
+        """See `ConversationStore`."""
+        with self._writing() as tables, batch_writer.transaction(tables.db):
+            return conversations.append_to_thread(tables.db, thread, key, messages, summary)
+
+    def delete_thread(self, thread: str) -> bool:
+        """See `ConversationStore`."""
+        with self._writing() as tables, batch_writer.transaction(tables.db):
+            return conversations.delete_thread(tables.db, thread)
 
     def prune(
         self,

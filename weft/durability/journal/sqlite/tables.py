@@ -49,7 +49,15 @@ MIGRATIONS: Sequence[Sequence[str]] = (
     # Records may be lists of fields (`weft.core.codec.classes`), which an older weft cannot read.
     (),
     # Rate limits: see `weft.durability.rates.window`.
-    ("CREATE TABLE rates (key TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID",),
+    (
+        "CREATE TABLE rates (key TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID",
+        # Conversations: see `weft.core.ports.conversations`.
+        """CREATE TABLE messages (thread TEXT NOT NULL, number INTEGER NOT NULL,
+        body TEXT NOT NULL, key TEXT NOT NULL, part INTEGER NOT NULL,
+        PRIMARY KEY (thread, number), UNIQUE (thread, key, part)) WITHOUT ROWID""",
+        """CREATE TABLE summaries (thread TEXT PRIMARY KEY, covers INTEGER NOT NULL,
+        body TEXT NOT NULL) WITHOUT ROWID""",
+    ),
 )
 """The statements from version N, counted from 0, to N + 1. Only ever append to it."""
 _READ_FROM = 2

@@ -12,6 +12,7 @@ from weft.workflow.document.spec.fields import (
     Duration,
     Name,
     SpecPart,
+    Template,
     Tokens,
     Value,
     expands,
@@ -190,3 +191,21 @@ class AgentSpec(SpecPart):
 
 Agentic = Annotated[AgentSpec, expands("loop", Loop | AgentSpec), shortens("loop")]
 """`agent: compiler`, or a mapping."""
+
+
+class ConversationSpec(SpecPart):
+    """A thread of messages that outlives runs, and how much of it the model reads."""
+
+    id: Template = Field(description="The id of the thread.", min_length=1)
+    last: Positive | None = optional("At most so many of its last messages.")
+    tokens: Positive | None = optional(
+        "At most about so many tokens of its last messages, of four bytes each."
+    )
+    summarize: bool | Name | None = optional(
+        "A summary stands for messages that have left the window: true, or the model that writes "
+        "it. `last` is then 20, if neither it nor `tokens` is set."
+    )
+
+
+Conversation = Annotated[ConversationSpec, expands("id", str | ConversationSpec), shortens("id")]
+"""`conversation: "{{ thread }}"`, or a mapping."""

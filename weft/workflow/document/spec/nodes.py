@@ -32,7 +32,7 @@ from weft.workflow.document.spec.fields import (
     shortens,
 )
 from weft.workflow.document.spec.messages import MessageDefect, check_messages
-from weft.workflow.document.spec.model_settings import Agentic, NodeThink
+from weft.workflow.document.spec.model_settings import Agentic, Conversation, NodeThink
 from weft.workflow.document.spec.schemas import SchemaSpec
 from weft.workflow.document.spec.settings import BudgetSpec, Cache, Positive, Retry, RetryOn
 
@@ -171,6 +171,10 @@ class ModelNode(BaseNode):
         "tool_call_id}, or expressions whose values are such lists. `content` is a text or a list "
         "of texts and {image: ...}, {audio: ...}, {file: ...}."
     )
+    conversation: Conversation | None = optional(
+        "A thread that outlives runs: its messages come before those of the node, which are "
+        "appended with the answer. Its id, or a mapping."
+    )
     system: Template | None = optional("Who the model is to be.")
     arguments: Arguments = optional_mapping("Further names for the prompt.", alias="with")
     output_schema: SchemaSpec | None = optional(
@@ -258,6 +262,11 @@ class ModelNode(BaseNode):
             _refuse(key, "think", hint)
         for key in sorted(self.model_fields_set & _NOT_ACTING) if self.agent else ():
             _refuse(key, "agent", "make it another node")
+        if self.conversation is not None and self.cache is not None:
+            _refuse("cache", "conversation", "its answer depends on what was said before")
+        for key in ("samples", "warm") if self.conversation else ():
+            if getattr(self, key):
+                _refuse(key, "conversation", "make it another node")
         taken = sorted((self.extra_body or {}).keys() & RESERVED_FIELDS)
         if taken:
             _refuse(taken[0], "extra_body", "weft sets it itself")
@@ -276,6 +285,7 @@ _NOT_ACTING = frozenset(
         *("top_p", "top_k", "min_p", "stop", "seed", "presence_penalty", "frequency_penalty"),
         *("repetition_penalty", "logit_bias", "reasoning_effort", "extra_body"),
         *("samples", "warm", "tool_choice", "allow_empty", "repair", "messages"),
+        "conversation",
     )
 )
 _NOT_THINKING = _INSIDE_THINKING | _NOT_ACTING | {"tools", "agent"}

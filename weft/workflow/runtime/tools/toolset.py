@@ -113,6 +113,10 @@ class Toolset:
         for (unit, name), tools in self._reused.items():
             self._reused[unit, name] = boundary.tools(tools, name)
 
+    def at_boundary(self, runner: ToolRunner) -> ToolRunner:
+        """`runner` behind the boundary of the run."""
+        return self._boundary.tools(runner)
+
     def limit(self, limit: LimitCalls) -> None:
         """Pass each call through `limit`, with the resource class of its tool."""
         self._limit = limit
