@@ -6,6 +6,7 @@ from pathlib import Path
 import weft
 from weft.serve import FlowModel, ModelRequest
 from weft.testing import FakeModel, MemoryJournal
+from weft.workflow.apps.served import RecordingOptions
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "assistant" / "assistant.yaml"
 
@@ -32,10 +33,10 @@ def test_the_assistant_remembers_each_user_and_looks_up_the_rules_that_fit() -> 
 
 
 def test_behind_a_gateway_the_last_message_is_the_question(tmp_path: Path) -> None:
-    fake = FakeModel(["Hello.", "Ada."])
-    file = tmp_path / "chats.sqlite"
+    fake, file = FakeModel(["Hello.", "Ada."]), tmp_path / "chats.sqlite"
     journal = weft.open_journal(file)
-    model = FlowModel(weft.load(EXAMPLE), {"small": fake}, journal=journal)
+    recording = RecordingOptions(journal)
+    model = FlowModel(weft.load(EXAMPLE), {"small": fake}, recording=recording)
 
     async def chat() -> str:
         for text in ("I am Ada", "Who am I?"):

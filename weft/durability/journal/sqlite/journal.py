@@ -34,7 +34,8 @@ from weft.core.ports.rates import RateChange, T
 from weft.durability.journal.pruning import going
 from weft.durability.journal.refusals import HeldClaim, busy, closed, exists, lost, unclaimed
 from weft.durability.journal.rows import Blobs, letter_in, node_of, sealed
-from weft.durability.journal.sqlite import batch_writer, conversations
+from weft.durability.journal.sqlite import batch_writer
+from weft.durability.journal.sqlite import tables as tables_module
 from weft.durability.journal.sqlite.batch_writer import (
     ClaimedRun,
     PreparedBatch,
@@ -270,14 +271,14 @@ class SqliteJournal:
     def threads(self) -> Sequence[ThreadSummary]:
         """See `ConversationStore`."""
         with self._using() as tables:
-            return conversations.threads(tables.db)
+            return tables_module.threads(tables.db)
 
     def read_thread(self, thread: str) -> StoredThread:
         """See `ConversationStore`."""
         with self._using() as tables:
             tables.db.execute("BEGIN")
             try:
-                return conversations.read_thread(tables.db, thread)
+                return tables_module.read_thread(tables.db, thread)
             finally:
                 tables.db.execute("ROLLBACK")
 
@@ -286,12 +287,12 @@ class SqliteJournal:
     ) -> bool:
         """See `ConversationStore`."""
         with self._writing() as tables, batch_writer.transaction(tables.db):
-            return conversations.append_to_thread(tables.db, thread, key, messages, summary)
+            return tables_module.append_to_thread(tables.db, thread, key, messages, summary)
 
     def delete_thread(self, thread: str) -> bool:
         """See `ConversationStore`."""
         with self._writing() as tables, batch_writer.transaction(tables.db):
-            return conversations.delete_thread(tables.db, thread)
+            return tables_module.delete_thread(tables.db, thread)
 
     def prune(
         self,
