@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, JsonValue, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from weft.agents.names import AgentName
@@ -209,3 +209,12 @@ class ConversationSpec(SpecPart):
 
 Conversation = Annotated[ConversationSpec, expands("id", str | ConversationSpec), shortens("id")]
 """`conversation: "{{ thread }}"`, or a mapping."""
+
+
+def _token_id(value: object) -> object:
+    """A token id as text, as YAML reads `42: -5` with a number as key."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+TokenId = Annotated[str, BeforeValidator(_token_id), StringConstraints(pattern="^[0-9]{1,9}$")]
+Bias = Annotated[float, Field(ge=-100, le=100)]

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, NoReturn
 
 from pydantic import (
-    BeforeValidator,
     Discriminator,
     Field,
     SerializerFunctionWrapHandler,
-    StringConstraints,
     model_serializer,
     model_validator,
 )
@@ -32,7 +30,13 @@ from weft.workflow.document.spec.fields import (
     shortens,
 )
 from weft.workflow.document.spec.messages import MessageDefect, check_messages
-from weft.workflow.document.spec.model_settings import Agentic, Conversation, NodeThink
+from weft.workflow.document.spec.model_settings import (
+    Agentic,
+    Bias,
+    Conversation,
+    NodeThink,
+    TokenId,
+)
 from weft.workflow.document.spec.schemas import SchemaSpec
 from weft.workflow.document.spec.settings import BudgetSpec, Cache, Positive, Retry, RetryOn
 
@@ -139,11 +143,6 @@ class ToolNode(BaseNode):
         return (own, *others)
 
 
-def _token_id(value: object) -> object:
-    """A token id as text, as YAML reads `42: -5` with a number as key."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
 class CallNode(BaseNode):
     """Call a plain Python function. Values are passed as they are."""
 
@@ -151,10 +150,6 @@ class CallNode(BaseNode):
 
     call: str = Field(description="`./file.py:name` or `package.module:name`.", min_length=1)
     arguments: Arguments = optional_mapping("Its arguments, by name.", alias="with")
-
-
-TokenId = Annotated[str, BeforeValidator(_token_id), StringConstraints(pattern="^[0-9]{1,9}$")]
-Bias = Annotated[float, Field(ge=-100, le=100)]
 
 
 class ModelNode(BaseNode):
