@@ -23,11 +23,9 @@ from weft.workflow.document.spec.fields import (
     SpecPart,
     Template,
     Value,
-    expands,
     optional,
     optional_list,
     optional_mapping,
-    shortens,
 )
 from weft.workflow.document.spec.messages import MessageDefect, check_messages
 from weft.workflow.document.spec.model_settings import (
@@ -38,7 +36,15 @@ from weft.workflow.document.spec.model_settings import (
     TokenId,
 )
 from weft.workflow.document.spec.schemas import SchemaSpec
-from weft.workflow.document.spec.settings import BudgetSpec, Cache, Positive, Retry, RetryOn
+from weft.workflow.document.spec.settings import (
+    Alternative,
+    AlternativeSpec,
+    BudgetSpec,
+    Cache,
+    Positive,
+    Retry,
+    RetryOn,
+)
 
 
 class BaseNode(SpecPart):
@@ -85,24 +91,6 @@ class BaseNode(SpecPart):
     def has_default(self) -> bool:
         """True when a default is given, even if it is null."""
         return "default" in self.model_fields_set
-
-
-class AlternativeSpec(SpecPart):
-    """A tool that may be called instead."""
-
-    tool: str = Field(description="A name under `tools`, or `./file.py:name`.", min_length=1)
-    arguments: dict[str, Value] | None = optional(
-        "Its arguments, by name; else those of the node.", alias="with"
-    )
-    cost: float | None = optional(
-        "What a call costs, in any unit; the node's own tool costs 1. The cheapest "
-        "that works goes first. Without it: 2 for the first alternative, 3 for the second, ...",
-        gt=0,
-    )
-
-
-Alternative = Annotated[AlternativeSpec, expands("tool", str | AlternativeSpec), shortens("tool")]
-"""`other_tool`, or a mapping with its own arguments."""
 
 
 Arguments = dict[str, Value]

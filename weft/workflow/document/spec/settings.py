@@ -13,6 +13,7 @@ from weft.workflow.document.spec.fields import (
     Duration,
     Name,
     SpecPart,
+    Value,
     expands,
     optional,
     optional_mapping,
@@ -129,3 +130,21 @@ Cache = Annotated[
     PlainSerializer(lambda cache: cache.model_dump(exclude_unset=True) or True),
 ]
 """`cache: true`, or a mapping."""
+
+
+class AlternativeSpec(SpecPart):
+    """A tool that may be called instead."""
+
+    tool: str = Field(description="A name under `tools`, or `./file.py:name`.", min_length=1)
+    arguments: dict[str, Value] | None = optional(
+        "Its arguments, by name; else those of the node.", alias="with"
+    )
+    cost: float | None = optional(
+        "What a call costs, in any unit; the node's own tool costs 1. The cheapest "
+        "that works goes first. Without it: 2 for the first alternative, 3 for the second, ...",
+        gt=0,
+    )
+
+
+Alternative = Annotated[AlternativeSpec, expands("tool", str | AlternativeSpec), shortens("tool")]
+"""`other_tool`, or a mapping with its own arguments."""
