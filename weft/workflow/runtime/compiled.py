@@ -38,7 +38,7 @@ from weft.workflow.document.spec.nodes import ModelNode, ToolNode
 from weft.workflow.document.tool_servers import check_source, sources_in
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.models.factory import ModelSource, check_models
-from weft.workflow.runtime.models.local import check_local_names
+from weft.workflow.runtime.models.local_names import check_local_names
 from weft.workflow.runtime.results.result import output_templates
 from weft.workflow.runtime.tools.functions import Function, build_error
 from weft.workflow.runtime.tools.toolset import Toolset

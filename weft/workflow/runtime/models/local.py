@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weft.core.errors import BuildError, UnknownReference
-from weft.core.suggestion import suggestion
-from weft.workflow.document.defect_log import DefectLog
+from weft.core.errors import BuildError
 from weft.workflow.document.spec.declarations import ModelSpec
 from weft.workflow.document.spec.defects import check_keys
-from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.models.decoders import check_options, parse_decoder
 
 if TYPE_CHECKING:
@@ -29,25 +25,6 @@ def check(spec: ModelSpec) -> None:
         hint = "use: openai, or use: vllm"
         raise BuildError("`base_url` does not go with a model in this process", hint=hint)
     options(spec)
-
-
-def check_local_names(unit: Unit, log: DefectLog) -> None:
-    """Check that `weft model` knows the local models of `unit`, or that they are folders."""
-    for name, spec in unit.document.models.items():
-        if spec.use == "local" and name not in unit.clients:
-            with log:
-                _check_name(unit, name, spec.model)
-
-
-def _check_name(unit: Unit, name: str, model: str) -> None:
-    """Raises: `UnknownReference`."""
-    from weft.serving.weights import known_models
-
-    known = known_models()
-    if model not in known and not (Path(model).expanduser() / "config.json").is_file():
-        hint = suggestion(model, known, quote="`") + "; or the path of a folder with a config.json"
-        error = UnknownReference(f"there is no local model called `{model}`", hint=hint)
-        unit.fail(error, ("models", name, "model"))
 
 
 def options(spec: ModelSpec) -> LocalOptions:
