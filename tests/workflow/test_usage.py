@@ -46,6 +46,24 @@ def test_answers_that_do_not_fit_their_schema_are_paid_for(endpoints: EndpointSe
     assert result.usage == Usage(300, 30, requests=3, money=pytest.approx(0.006))
 
 
+@pytest.mark.parametrize(("repair", "attempts"), [(5, 1), (2, 2), (0, 6)])
+def test_six_rejected_answers_are_no_zero_tokens(
+    endpoints: EndpointServer, repair: int, attempts: int
+) -> None:
+    endpoint = endpoints.add(said('{"x": "no"}'))
+    flow = Flow("f", models={"m": model(endpoint.base_url)})
+    retry = {"attempts": attempts, "delay": 0}
+    flow.output(r=flow.model("m", "hi", schema=SCHEMA, repair=repair, retry=retry))
+    spent: list[Usage] = []
+    result = run(
+        flow, listeners=[lambda e: spent.append(e.usage) if isinstance(e, NodeSpent) else None]
+    )
+    assert result.status == "failed"
+    assert len([each for each in endpoint.requests if "messages" in each]) == 6
+    assert result.usage == Usage(600, 60, requests=6, money=pytest.approx(0.012))
+    assert sum(each.tokens for each in spent) == 660
+
+
 def test_notes_that_are_no_notes_are_paid_for(endpoints: EndpointServer) -> None:
     endpoint = endpoints.add(lambda asked: said("40 metres."))
     flow = Flow("f", models={"m": model(endpoint.base_url)})

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, Protocol
 from weft.core.errors import AgentError
 from weft.core.events import Listener, Outcome
 from weft.core.ids import NodeId, run_id
-from weft.core.ports import Clock, ResultStore
+from weft.core.ports import Clock, ResultStore, Sampling, further_sampling
 from weft.core.questions import PendingQuestion
 from weft.core.values import JsonSchema
 from weft.engine import Graph, Node, NodeFn, Run, RunOptions, RunResult
@@ -87,6 +87,8 @@ class AgentOptions:
     instructions  further instructions, added to the system prompt
     approve       True: each call needs a person's approval; False: calls of `once` tools need none,
                   unless the tool says so; None: those of `once` tools
+    seed, top_p to reasoning_effort  sampling parameters of all its model calls: see `Sampling`
+    extra_body    further fields of each request, for servers
 
     Raises: `ValueError` when a number is out of range.
     """
@@ -100,12 +102,32 @@ class AgentOptions:
     max_tokens: int = 1024
     instructions: str = ""
     approve: bool | None = None
+    seed: int | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    repetition_penalty: float | None = None
+    logit_bias: Mapping[str, float] | None = None
+    reasoning_effort: str | None = None
+    extra_body: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("rounds", 1), ("calls", 0), ("temperature", 0), ("max_tokens", 1)):
             value = getattr(self, name)
             if not value >= least:
                 raise ValueError(f"an agent's {name} must be {least} or more, got {value}")
+
+
+def sampling_of(options: AgentOptions) -> Sampling:
+    """The sampling parameters of an agent's model calls."""
+    return replace(
+        further_sampling(options),
+        max_tokens=options.max_tokens,
+        temperature=options.temperature,
+        seed=options.seed,
+    )
 
 
 class Agent(Protocol):

@@ -176,6 +176,18 @@ Decode = Annotated[
         help="How it writes several tokens a step, such as lookup:8; see `weft decoders`.",
     ),
 ]
+TopP = Annotated[float | None, typer.Option(metavar="P", help="Nucleus sampling.", max=1.0)]
+TopK = Annotated[int | None, typer.Option(metavar="K", help="Only the K likeliest tokens.", min=1)]
+MinP = Annotated[
+    float | None,
+    typer.Option(
+        metavar="P", help="Only tokens with that part of the likeliest one's.", min=0, max=1
+    ),
+]
+Effort = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="How much a reasoning model thinks: low, medium, ..."),
+]
 AnswerSchema = Annotated[
     str | None,
     typer.Option(metavar="JSON|FILE", help="A JSON Schema that the answer must fit."),

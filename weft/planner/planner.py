@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Final, Literal
+from types import MappingProxyType
+from typing import Any, Final, Literal
 
 from weft.core.errors import (
     BuildError,
@@ -47,6 +48,7 @@ class Planner:
 
     `sampling.max_tokens` bounds a plan, over all its requests; 1,024 where it is None. With a
     grammar, a model that can continue an unfinished answer reserves some of them for the join.
+    `extra`: further fields of each request.
     `constrain`: see `weft.planner.grammar.limits`. With "auto", a model without grammars writes
     freely, and `on_note` of `stream` is notified.
     """
@@ -59,12 +61,14 @@ class Planner:
         sampling: Sampling = _SAMPLING,
         limits: PlanLimits = LIMITS,
         grammar: GrammarLimits = _GRAMMAR,
+        extra: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.model = model
         self.constrain = constrain
         self.sampling = sampling
         self.limits = limits
         self.grammar = grammar
+        self.extra = extra
 
     async def stream(
         self,
@@ -89,7 +93,11 @@ class Planner:
             what `ModelClient.generate` raises.
         """
         known = dict(known or {})
-        hooks = PlanHooks(extras, on_text, on_usage, on_note)
+
+        def amended(request: ModelRequest) -> ModelRequest:
+            return extras(replace(request, extra=self.extra) if self.extra else request)
+
+        hooks = PlanHooks(amended, on_text, on_usage, on_note)
         job = _PlanRun(self, messages, tools, known, first or max(known, default=0) + 1, hooks)
         async with aclosing(job.steps()) as steps:
             async for step in steps:

@@ -21,7 +21,8 @@ class ThinkOptions:
     a thread's own and, at each fork, those of its longest child; None: no cap. `depth`: nested
     forks; `rounds`: forks in one thread, or rounds of a strategy that has rounds; `max_tokens`: of
     one thread or sample. `answer_tokens` of the budget, and of the path, are reserved for the
-    answer. `settings`: the strategy's own.
+    answer. `settings`: the strategy's own. `top_p` to `reasoning_effort`: see `Sampling`.
+    `extra_body`: further fields of each request, for servers.
 
     Raises: `ValueError` for what is out of range.
     """
@@ -37,6 +38,14 @@ class ThinkOptions:
     top_p: float | None = None
     seed: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
+    top_k: int | None = None
+    min_p: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    repetition_penalty: float | None = None
+    logit_bias: Mapping[str, float] | None = None
+    reasoning_effort: str | None = None
+    extra_body: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         for name, least in _AT_LEAST.items():

@@ -12,14 +12,14 @@ from dataclasses import replace
 from itertools import count
 from typing import Final
 
-from weft.agents.agent import AgentOptions, Observation
+from weft.agents.agent import AgentOptions, Observation, sampling_of
 from weft.agents.chat.model_call import ask, gave_up_error, is_costly, ready
 from weft.agents.chat.observations import BRIEF_CHARS, RESULT_CHARS, format_observations
 from weft.agents.chat.prompt import NO_TEXT, STOP, correction, results, system
 from weft.agents.chat.reply import ParsedReply, read_reply
 from weft.agents.chat.reply_format import ReplyFormat
 from weft.core.errors import ModelOutputError
-from weft.core.ports import Capabilities, ModelClient, ModelRequest, Sampling
+from weft.core.ports import Capabilities, ModelClient, ModelRequest
 from weft.core.values import Completion, Message, Usage
 from weft.engine import NodeContext
 from weft.engine.graph.content_digest import DigestTexts
@@ -126,7 +126,8 @@ class Dialogue:
         self._model = model
         self._names = names or (f"turn{number}" for number in count(1))
         self._constrained = is_constrained(options, capabilities)
-        self._sampling = Sampling(options.max_tokens, options.temperature)
+        self._sampling = sampling_of(options)
+        self._extra = options.extra_body or {}
         self._texts = DigestTexts()
         self._last: Completion | None = None
         self._conversation = Conversation(
@@ -187,6 +188,7 @@ class Dialogue:
             self._conversation.messages,
             sampling=replace(self._sampling, stop=STOP if stops else ()),
             schema=form.schema() if self._constrained else None,
+            extra=self._extra,
         )
 
     def _read(self, completion: Completion, form: ReplyFormat) -> ParsedReply:

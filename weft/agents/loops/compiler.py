@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from weft.agents.agent import AgentOptions, Answer, Observation
+from weft.agents.agent import AgentOptions, Answer, Observation, sampling_of
 from weft.agents.chat.model_call import ModelGaveUp
 from weft.agents.loops.base import LoopAgent, partial_answer
 from weft.agents.loops.call_ledger import CallLedger, CallLedgerEntry
@@ -21,7 +21,7 @@ from weft.agents.tools.toolbox import settings_of
 from weft.core.errors import AgentError, PlanError
 from weft.core.events import Outcome
 from weft.core.ids import NodeId, inside
-from weft.core.ports import ModelClient, Sampling, ToolRunner
+from weft.core.ports import ModelClient, ToolRunner
 from weft.core.values import Message
 from weft.engine import Edge, Inputs, Node, NodeContext, Policy, best_effort
 from weft.planner.compile import step_node
@@ -113,9 +113,12 @@ class CompilerAgent(LoopAgent):
         joiner: RoundDecider | None = None,
     ) -> None:
         super().__init__(tools, model, options)
-        sampling = Sampling(options.max_tokens, options.temperature)
         self.planner = planner or Planner(
-            model, constrain=options.constrain, sampling=sampling, grammar=options.grammar
+            model,
+            constrain=options.constrain,
+            sampling=sampling_of(options),
+            grammar=options.grammar,
+            extra=options.extra_body or {},
         )
         self.joiner: RoundDecider = joiner or Joiner(model, options)
 

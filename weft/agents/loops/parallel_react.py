@@ -99,6 +99,7 @@ class _ToolDialogue(Dialogue):
             schema=form.answer if form.final and self._constrained else None,
             tools=self._specs,
             tool_choice="none" if form.final else "auto",
+            extra=self._extra,
         )
 
     def _read(self, completion: Completion, form: ReplyFormat) -> ParsedReply:

@@ -103,6 +103,13 @@ def ask(
     temperature: Annotated[
         float, typer.Option(metavar="T", help="0: always the likeliest token.", min=0.0)
     ] = 0.0,
+    top_p: options.TopP = None,
+    top_k: options.TopK = None,
+    min_p: options.MinP = None,
+    reasoning_effort: options.Effort = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Makes it repeatable.", min=0)
+    ] = None,
     max_tokens: Annotated[
         int, typer.Option(metavar="N", help="At most so many tokens a model turn.", min=1)
     ] = 1024,
@@ -136,6 +143,11 @@ def ask(
             grammar=_limits(grammar or ()),
             constrain=options.one_of(constrain, ("auto", "line", "plan", "never"), "--constrain"),
             temperature=temperature,
+            seed=seed,
+            top_p=top_p,
+            top_k=top_k,
+            min_p=min_p,
+            reasoning_effort=reasoning_effort,
             max_tokens=max_tokens,
             instructions=instructions,
         )

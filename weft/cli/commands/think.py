@@ -74,9 +74,10 @@ def think(
     temperature: Annotated[
         float, typer.Option(metavar="T", help="0: always the likeliest token.", min=0.0)
     ] = 0.7,
-    top_p: Annotated[
-        float | None, typer.Option(metavar="P", help="Nucleus sampling.", max=1.0)
-    ] = None,
+    top_p: options.TopP = None,
+    top_k: options.TopK = None,
+    min_p: options.MinP = None,
+    reasoning_effort: options.Effort = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Makes it repeatable.", min=0)] = 0,
     settings: Annotated[
         list[str] | None,
@@ -140,6 +141,9 @@ def think(
         "answer_tokens": answer_tokens,
         "temperature": temperature,
         "top_p": top_p,
+        "top_k": top_k,
+        "min_p": min_p,
+        "reasoning_effort": reasoning_effort,
         "seed": seed,
         "settings": {
             name: options.loose_value(text)

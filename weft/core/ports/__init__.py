@@ -22,6 +22,7 @@ from weft.core.ports.model import (
     Warmable,
     check_media,
     cut_off,
+    further_sampling,
     unrefused,
 )
 from weft.core.ports.store import ResultStore, StoreEntry
@@ -58,5 +59,6 @@ __all__ = [
     "check_media",
     "complete",
     "cut_off",
+    "further_sampling",
     "unrefused",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from weft.core.errors import CapabilityError, ModelRequestError, OutputTruncated
 from weft.core.values import (
@@ -52,6 +52,17 @@ class Sampling:
         """The names of set penalties and biases, which change logits by what was written."""
         names = ("presence_penalty", "frequency_penalty", "repetition_penalty", "logit_bias")
         return tuple(name for name in names if getattr(self, name) is not None)
+
+
+_FURTHER: Final = (
+    *("top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty"),
+    *("logit_bias", "reasoning_effort"),
+)
+
+
+def further_sampling(options: object) -> Sampling:
+    """The sampling settings in attributes of `options`, besides length, temperature and seed."""
+    return Sampling(**{name: getattr(options, name) for name in _FURTHER})
 
 
 @dataclass(frozen=True, slots=True)

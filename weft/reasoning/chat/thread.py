@@ -16,7 +16,14 @@ from typing import Any, Final, NamedTuple, TypeVar
 from weft.core.errors import ModelRequestError
 from weft.core.events import Outcome
 from weft.core.ids import NodeId, inside
-from weft.core.ports import Capabilities, ModelClient, ModelRequest, Sampling, Startable, Tokenizing
+from weft.core.ports import (
+    Capabilities,
+    ModelClient,
+    ModelRequest,
+    Startable,
+    Tokenizing,
+    further_sampling,
+)
 from weft.core.values import JsonSchema, Message, Usage
 from weft.engine import Expand, Inputs, Node, NodeContext, NodeFn, Policy, Retry, best_effort
 from weft.reasoning.chat.call import (
@@ -337,16 +344,19 @@ class ChatThread:
             return None
         self._prompt_tokens = self._prompt_tokens or len(ids)
         path = f"{str(self.context.node).removeprefix(self._tree.root)}/{name}"
-        sampling = Sampling(
+        sampling = replace(
+            further_sampling(options),
             max_tokens=min(granted, room),
             temperature=options.temperature if temperature is None else temperature,
-            top_p=options.top_p,
             seed=(options.seed + zlib.crc32(path.encode())) % 2**31,
         )
-        constraint = schema if self.constrains else None
-        if ids:
-            return ModelRequest(prompt_token_ids=ids, sampling=sampling, schema=constraint)
-        return ModelRequest(prompt.messages, sampling=sampling, schema=constraint)
+        return ModelRequest(
+            () if ids else prompt.messages,
+            prompt_token_ids=ids,
+            sampling=sampling,
+            schema=schema if self.constrains else None,
+            extra=options.extra_body or {},
+        )
 
     async def _node(
         self, name: str, work: NodeFn, *, kind: str = "model", spends: bool = True

@@ -16,8 +16,8 @@ from weft.core.ports import (
     ModelEvent,
     ModelRequest,
     ReasoningDelta,
-    Sampling,
     TextDelta,
+    further_sampling,
     unrefused,
 )
 from weft.core.values import Completion, JsonSchema, Usage
@@ -184,10 +184,10 @@ class ThreadTree:
     ) -> DecodeCall:
         """A call that continues `context` until one of `stops`."""
         stop_ids, stop_texts = self.tokens.stops(stops)
-        sampling = Sampling(
+        sampling = replace(
+            further_sampling(self.options),
             max_tokens=granted,
             temperature=self.options.temperature,
-            top_p=self.options.top_p,
             stop=stop_texts,
             stop_token_ids=stop_ids,
             seed=seed,
@@ -198,6 +198,7 @@ class ThreadTree:
             sampling=sampling,
             schema=schema if self.structured else None,
             cache_prefix=self.name,
+            extra=self.options.extra_body or {},
         )
         call = DecodeCall(self.model, request, granted)
         self._calls.append(call)

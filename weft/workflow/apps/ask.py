@@ -27,6 +27,7 @@ from weft.workflow.apps.question import (
     why_unanswered,
 )
 from weft.workflow.apps.tool_sources import ToolLike, ToolSection, ToolSources
+from weft.workflow.document.spec.sampling import SamplingPart
 from weft.workflow.document.unit import ONLY_PYTHON
 from weft.workflow.flow import Flow
 from weft.workflow.plans import flow_of
@@ -174,9 +175,16 @@ def _flow(section: ToolSection, agent: str, options: AgentOptions, model: Declar
         temperature=options.temperature,
         name=str(ANSWER),
         **given,
+        **_sampling(options),
     )
     flow.output(answer=answer)
     return flow
+
+
+def _sampling(options: AgentOptions) -> dict[str, Any]:
+    """The sampling settings that are set."""
+    names = ("seed", *SamplingPart.model_fields)
+    return {name: value for name in names if (value := getattr(options, name)) is not None}
 
 
 def _inputs(question: str, options: AgentOptions) -> dict[str, Any]:

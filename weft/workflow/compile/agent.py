@@ -16,6 +16,7 @@ from weft.workflow.document.python_types import conform
 from weft.workflow.document.source import KeyPath
 from weft.workflow.document.spec.model_settings import AgentSpec
 from weft.workflow.document.spec.nodes import ModelNode
+from weft.workflow.document.spec.sampling import SamplingPart
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.models.declared_model import declared_model
 from weft.workflow.runtime.models.decoders import decoder_of
@@ -32,6 +33,8 @@ def options_of(step: ModelNode, spec: AgentSpec, instructions: str = "") -> Agen
         "schema": step.output_schema,
         "temperature": step.temperature,
         "max_tokens": step.max_tokens,
+        "seed": step.seed,
+        **{name: getattr(step, name) for name in SamplingPart.model_fields},
     }
     given = {name: value for name, value in values.items() if value is not None}
     return AgentOptions(**given, instructions=instructions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, model_validator
 from pydantic_core import PydanticCustomError
 
 from weft.agents.names import AgentName
@@ -20,6 +20,7 @@ from weft.workflow.document.spec.fields import (
     optional_mapping,
     shortens,
 )
+from weft.workflow.document.spec.sampling import SamplingPart
 from weft.workflow.document.spec.settings import Positive
 
 
@@ -107,7 +108,7 @@ Moderator = Annotated[ModeratorSpec, expands("call", str | ModeratorSpec), short
 """`moderator: ./guard.py:name`, or a mapping."""
 
 
-class ThinkSpec(SpecPart):
+class ThinkSpec(SamplingPart):
     """A strategy that spends more than one model call on a question, and what it may spend."""
 
     strategy: str = Field(
@@ -133,7 +134,6 @@ class ThinkSpec(SpecPart):
     temperature: float | None = optional(
         "0: always the likeliest token; 0.7.", ge=0, allow_inf_nan=False
     )
-    top_p: float | None = optional("Nucleus sampling.", gt=0, le=1)
     seed: int | None = optional("Makes sampling repeatable; else that of the run.", ge=0)
     settings: dict[str, JsonValue] = optional_mapping("What only this strategy knows.")
 
@@ -209,12 +209,3 @@ class ConversationSpec(SpecPart):
 
 Conversation = Annotated[ConversationSpec, expands("id", str | ConversationSpec), shortens("id")]
 """`conversation: "{{ thread }}"`, or a mapping."""
-
-
-def _token_id(value: object) -> object:
-    """A token id as text, as YAML reads `42: -5` with a number as key."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-TokenId = Annotated[str, BeforeValidator(_token_id), StringConstraints(pattern="^[0-9]{1,9}$")]
-Bias = Annotated[float, Field(ge=-100, le=100)]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, NoReturn
 
 from pydantic import (
+    ConfigDict,
     Discriminator,
     Field,
     SerializerFunctionWrapHandler,
@@ -15,7 +16,6 @@ from pydantic import (
 from pydantic import Tag as PydanticTag
 from pydantic_core import PydanticCustomError
 
-from weft.serving.extra_arguments import RESERVED_FIELDS
 from weft.workflow.document.spec.fields import (
     Duration,
     Name,
@@ -28,13 +28,8 @@ from weft.workflow.document.spec.fields import (
     optional_mapping,
 )
 from weft.workflow.document.spec.messages import MessageDefect, check_messages
-from weft.workflow.document.spec.model_settings import (
-    Agentic,
-    Bias,
-    Conversation,
-    NodeThink,
-    TokenId,
-)
+from weft.workflow.document.spec.model_settings import Agentic, Conversation, NodeThink
+from weft.workflow.document.spec.sampling import SamplingPart, shared_last
 from weft.workflow.document.spec.schemas import SchemaSpec
 from weft.workflow.document.spec.settings import (
     Alternative,
@@ -81,11 +76,12 @@ class BaseNode(SpecPart):
 
     @model_serializer(mode="wrap")
     def _own_first(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Puts the fields of the kind before the common ones."""
+        """Puts the fields of the kind before the shared and the common ones."""
         fields: dict[str, Any] = dump(self)
-        common = {key: value for key, value in fields.items() if key in BaseNode.model_fields}
-        own = {key: value for key, value in fields.items() if key not in common}
-        return {**own, **common}
+        shared, common = SamplingPart.model_fields, BaseNode.model_fields
+        return dict(
+            sorted(fields.items(), key=lambda field: (field[0] in common, field[0] in shared))
+        )
 
     @property
     def has_default(self) -> bool:
@@ -140,8 +136,15 @@ class CallNode(BaseNode):
     arguments: Arguments = optional_mapping("Its arguments, by name.", alias="with")
 
 
-class ModelNode(BaseNode):
+def _says_something(schema: dict[str, Any]) -> None:
+    shared_last(schema)
+    schema["anyOf"] = [{"required": ["prompt"]}, {"required": ["messages"]}]
+
+
+class ModelNode(BaseNode, SamplingPart):
     """Ask a language model. The value is its text, or what `schema` describes."""
+
+    model_config = ConfigDict(json_schema_extra=_says_something)
 
     kind: ClassVar[str] = "model"
 
@@ -165,29 +168,6 @@ class ModelNode(BaseNode):
     )
     max_tokens: Positive | None = optional("The longest answer.")
     temperature: float | None = optional("0: always the likeliest token.", ge=0)
-    top_p: float | None = optional("Nucleus sampling.", gt=0, le=1)
-    top_k: Positive | None = optional("Only the k likeliest tokens.")
-    min_p: float | None = optional(
-        "Only tokens with at least this part of the likeliest one's probability.", ge=0, le=1
-    )
-    presence_penalty: float | None = optional("Penalty on tokens that occurred.", ge=-2, le=2)
-    frequency_penalty: float | None = optional(
-        "Penalty on tokens for each time that they occurred.", ge=-2, le=2
-    )
-    repetition_penalty: float | None = optional(
-        "Divides the logits of tokens that occurred, in the prompt too; 1: none.", gt=0, le=10
-    )
-    logit_bias: dict[TokenId, Bias] | None = optional(
-        "What is added to the logits of tokens, by token id."
-    )
-    reasoning_effort: str | None = optional(
-        "How much a reasoning model thinks: `low`, `medium`, ...; the server knows the names.",
-        min_length=1,
-    )
-    extra_body: dict[str, Value] | None = optional(
-        "Further fields of the request's body, for servers. They are sent as they are, and may not "
-        "be fields that weft sets."
-    )
     stop: list[str] = optional_list("Texts that end the answer.")
     seed: int | None = optional("Makes sampling repeatable.", ge=0)
     repair: int = Field(
@@ -226,7 +206,7 @@ class ModelNode(BaseNode):
     )
     agent: Agentic | None = optional(
         "Answer with the `tools`, which the model has called until it can conclude: "
-        "the name of an agent, or a mapping. `max_tokens` and `temperature` are of each call."
+        "the name of an agent, or a mapping. `max_tokens` and sampling settings are of each call."
     )
 
     @model_validator(mode="after")
@@ -250,9 +230,6 @@ class ModelNode(BaseNode):
         for key in ("samples", "warm") if self.conversation else ():
             if getattr(self, key):
                 _refuse(key, "conversation", "make it another node")
-        taken = sorted((self.extra_body or {}).keys() & RESERVED_FIELDS)
-        if taken:
-            _refuse(taken[0], "extra_body", "weft sets it itself")
         return self
 
 
@@ -262,12 +239,10 @@ def _refuse(key: str, other: str, hint: str) -> NoReturn:
 
 
 _OF_BREAKS = frozenset(("description", "after"))
-_INSIDE_THINKING = frozenset(("max_tokens", "temperature", "top_p", "seed"))
+_INSIDE_THINKING = frozenset(("max_tokens", "temperature", "seed", *SamplingPart.model_fields))
 _NOT_ACTING = frozenset(
     (
-        *("top_p", "top_k", "min_p", "stop", "seed", "presence_penalty", "frequency_penalty"),
-        *("repetition_penalty", "logit_bias", "reasoning_effort", "extra_body"),
-        *("samples", "warm", "tool_choice", "allow_empty", "repair", "messages"),
+        *("stop", "samples", "warm", "tool_choice", "allow_empty", "repair", "messages"),
         "conversation",
     )
 )
