@@ -195,7 +195,9 @@ def test_secrets_in_extra_body_are_sent_and_not_recorded(
         kept += [repr(record) for record in stored.records(result.run)]
     assert "[secret:UPSTREAM_API_KEY]" in "\n".join(kept)
     assert secret not in "\n".join(kept)
-    assert not any(secret.encode() in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    assert not any(
+        secret.encode() in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()
+    )
 
 
 def test_a_recording_from_before_these_settings_is_replayed() -> None:
