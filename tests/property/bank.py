@@ -64,19 +64,19 @@ def opened(ends: Mapping[str, Sequence[End]]) -> Bank:
     return _OPEN[0]
 
 
-@weft.tool(effect="once")
+@weft.tool(effect="once", approve=False)
 async def visa(order: str) -> str:
     """Pay by card."""
     return await _OPEN[0].pay("visa", order)
 
 
-@weft.tool(effect="once")
+@weft.tool(effect="once", approve=False)
 async def cash(order: str) -> str:
     """Pay by hand."""
     return await _OPEN[0].pay("cash", order)
 
 
-@weft.tool(effect="once")
+@weft.tool(effect="once", approve=False)
 async def wire(order: str) -> str:
     """Pay by wire."""
     return await _OPEN[0].pay("wire", order)
