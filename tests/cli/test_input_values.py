@@ -8,8 +8,8 @@ import pytest
 import typer
 
 from weft.cli.options import inputs_file, json_object, pairs, seconds
-from weft.cli.run.answers import expected, parse_answer
 from weft.core.errors import InputError, SourceError
+from weft.workflow.history.answer_text import expected, parse_answer
 
 
 def test_pairs_split_at_the_first_equals_sign() -> None:

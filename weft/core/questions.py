@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.core.ids import NodeId, RunId
+from weft.core.values import Completion
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +28,20 @@ class PendingQuestion:
     def is_approval(self) -> bool:
         """Whether it asks for the approval of a tool's call."""
         return bool(self.tool)
+
+    def data(self) -> dict[str, Any]:
+        """The question as plain data, without its run."""
+        about = {"tool": self.tool, "arguments": dict(self.arguments)} if self.tool else {}
+        shown = {"node": self.node, "question": self.question, "schema": dict(self.schema)}
+        return {**shown, **about}
+
+
+@dataclass(frozen=True, slots=True)
+class AskingCompletion(Completion):
+    """The answer of a workflow as a model that waits for a person: `run` asks `questions`, as data.
+
+    `run` is empty where it is not recorded, and so cannot be continued.
+    """
+
+    run: str = ""
+    questions: tuple[Mapping[str, Any], ...] = ()

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
+import httpx2
 import pytest
+from mcp import Client
+from mcp.types import ElicitResult
 
+import weft
 from tests.cli.command_line import go_into, typed
+from weft.serve import WorkflowGateway
+from weft.serving.gateway import GatewayOptions
+from weft.testing import MemoryJournal
+from weft.workflow.apps.mcp_server import WorkflowMcpServer
 
 TOOLS = """
 from pathlib import Path
@@ -110,3 +121,143 @@ def test_an_asking_run_is_reported_as_such() -> None:
     assert (ran.exit_code, json.loads(ran.stdout)["status"]) == (4, "asking")
     unrecorded = typed("run", "pay.yaml", "--durability", "none")
     assert (unrecorded.exit_code, made()) == (4, [])
+
+
+Chat = Callable[..., Awaitable[Any]]
+
+
+def gateway(body: Callable[[Chat, httpx2.AsyncClient], Awaitable[None]], **options: Any) -> None:
+    """Run `body` against a gateway of both workflows."""
+    flows = [weft.load("pay.yaml")]
+    if options.get("answers"):
+        Path("two.yaml").write_text(TWO.replace("name: pay", "name: two"))
+        flows.append(weft.load("two.yaml"))
+
+    async def main() -> None:
+        served = WorkflowGateway(flows, GatewayOptions(port=0), **options)
+        served.bind()
+        ready = asyncio.Event()
+        serving = asyncio.create_task(served.serve(ready.set))
+        await ready.wait()
+        async with httpx2.AsyncClient(base_url=served.address, timeout=30) as client:
+
+            async def chat(*messages: str, model: str = "pay", **fields: Any) -> Any:
+                roles = ("user", "assistant")
+                said = [{"role": roles[n % 2], "content": text} for n, text in enumerate(messages)]
+                body = {"model": model, "messages": said, **fields}
+                return await client.post("/v1/chat/completions", json=body)
+
+            await body(chat, client)
+        served.drain()
+        await serving
+
+    asyncio.run(main())
+
+
+def choice(reply: Any) -> dict[str, Any]:
+    assert reply.status_code == 200, reply.text
+    found: dict[str, Any] = reply.json()["choices"][0]
+    return found
+
+
+def test_a_conversation_answers_what_the_run_behind_it_asks() -> None:
+    async def body(chat: Chat, client: httpx2.AsyncClient) -> None:
+        asks = choice(await chat("pay bob"))
+        text, run = asks["message"]["content"], asks["asking"]["run"]
+        assert (asks["finish_reason"], made()) == ("stop", [])
+        assert asks["asking"]["questions"][0]["arguments"] == {"to": "bob", "amount": 50}
+        assert text.endswith(f"[run {run} asks]")
+        again = choice(await chat("pay bob", text, "what?"))
+        assert "expected y" in again["message"]["content"]
+        assert again["asking"]["run"] == run
+        paid = choice(await chat("pay bob", again["message"]["content"], "yes amount=5"))
+        assert (paid["message"]["content"], made()) == ("sent 5 to bob", ["bob 5 "])
+        assert "asking" not in paid
+
+    gateway(body, journal=MemoryJournal(), answers=True)
+
+
+def test_programs_continue_a_run_by_its_id_and_several_questions_come_in_turn() -> None:
+    async def body(chat: Chat, client: httpx2.AsyncClient) -> None:
+        day = choice(await chat("pay", model="two"))["asking"]
+        unknown = await chat("pay", model="two", run=day["run"], answers={"dya": "1"})
+        assert (unknown.status_code, "day" in unknown.text) == (400, True), unknown.text
+        other = await chat("pay", run=day["run"], answers={})
+        assert (other.status_code, "has no run" in other.text) == (400, True)
+        wrong = await chat("pay", model="two", run=day["run"], answers={"day": 3})
+        assert wrong.status_code == 400
+        send = choice(await chat("pay", model="two", run=day["run"], answers={"day": "may"}))
+        node = send["asking"]["questions"][0]["node"]
+        posted = await client.post(
+            f"/v1/runs/{day['run']}/answers", json={"node": node, "value": True}
+        )
+        assert (posted.status_code, made()) == (202, [])
+        end = choice(await chat("go on", model="two", run=day["run"]))
+        assert (end["message"]["content"], made()) == ("sent 50 to bob", ["bob 50 may"])
+        over = await chat("go on", model="two", run=day["run"])
+        assert (over.status_code, "nothing is left" in over.text) == (400, True)
+
+    gateway(body, journal=MemoryJournal(), answers=True)
+
+
+def test_a_stream_ends_with_the_question() -> None:
+    async def body(chat: Chat, client: httpx2.AsyncClient) -> None:
+        lines = (await chat("pay", stream=True)).text.split("\n\n")
+        chunks = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
+        texts = [chunk["choices"][0]["delta"].get("content", "") for chunk in chunks]
+        assert "Call transfer(" in "".join(texts)
+        last = chunks[-1]["choices"][0]
+        assert (last["finish_reason"], last["asking"]["run"]) == ("stop", None)
+        refused = await chat("pay", run="pay-1", answers={})
+        assert (refused.status_code, "cannot be continued" in refused.text) == (400, True)
+
+    gateway(body)
+    assert made() == []
+
+
+def mcp(callback: Any, journal: MemoryJournal | None = None) -> Any:
+    """The result of a call of the tool `two`, of a client with this elicitation."""
+    Path("two.yaml").write_text(TWO.replace("name: pay", "name: two"))
+
+    async def main() -> Any:
+        server = WorkflowMcpServer([weft.load("two.yaml")], journal=journal)
+        try:
+            async with Client(
+                server.server, elicitation_callback=callback, mode="legacy"
+            ) as client:
+                return await client.call_tool("two", {"to": "al"})
+        finally:
+            await server.aclose()
+
+    return asyncio.run(main())
+
+
+def test_the_user_of_an_mcp_client_answers_by_elicitation() -> None:
+    forms = []
+
+    async def fill(_: Any, form: Any) -> ElicitResult:
+        forms.append((form.message, form.requested_schema["properties"].keys()))
+        if "answer" in form.requested_schema["properties"]:
+            return ElicitResult(action="accept", content={"answer": "may"})
+        changes = "amount=much" if len(forms) == 2 else "amount=7"
+        return ElicitResult(action="accept", content={"approve": True, "changes": changes})
+
+    result = mcp(fill)
+    assert result.structured_content == {"done": "sent 7 to al"}
+    assert made() == ["al 7 may"]
+    assert "Call transfer(" in forms[1][0]
+    assert "does not fit" in forms[2][0]
+
+
+def test_without_elicitation_the_result_says_what_is_asked_and_how_to_answer() -> None:
+    async def decline(_: Any, __: Any) -> ElicitResult:
+        return ElicitResult(action="decline")
+
+    for callback in (None, decline):
+        result = mcp(callback, MemoryJournal())
+        assert result.is_error
+        text, meta = result.content[0].text, result.meta
+        assert "Which day?" in text
+        assert f"weft answer {meta['weft/run']} day VALUE" in text
+        assert meta["weft/questions"][0]["node"] == "day"
+    assert made() == []

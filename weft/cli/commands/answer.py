@@ -32,7 +32,7 @@ def answer(
 ) -> None:
     """See `HELP`."""
     with report_errors(debug=debug):
-        from weft.cli.run.answers import parse_answer
+        from weft.workflow.history.answer_text import parse_answer
         from weft.workflow.history.answers import PendingQuestions
 
         with journal_at(journal) as opened:

@@ -15,7 +15,6 @@ from weft.cli.journal import run_reference
 from weft.cli.reports.effects import effect_data, print_calls, print_effects, unsettled_data
 from weft.cli.reports.outcome import print_outcomes, print_times
 from weft.cli.reports.rows import rows
-from weft.cli.run.answers import expected
 from weft.cli.run.document import node_data
 from weft.cli.run.questions import print_call
 from weft.cli.text import clean, duration, listing, one_line, plain
@@ -25,6 +24,7 @@ from weft.core.events import HumanAsked
 from weft.core.ports.journal import Losses, LostRun, RunSummary
 from weft.durability.calls import once_calls
 from weft.durability.journal.refusals import lost
+from weft.workflow.history.answer_text import expected
 from weft.workflow.history.run_history import RunHistory
 
 if TYPE_CHECKING:

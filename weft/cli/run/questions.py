@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from weft.cli.console import table
 from weft.cli.run import ProgressDisplay
-from weft.cli.run.answers import expected, parse_answer
 from weft.cli.text import Json, clean, json_text, plain
 from weft.core.errors import InputError, UnknownReference
 from weft.core.events import Event, HumanAnswered, HumanAsked, NodeFinished
 from weft.core.ids import NodeId, parent_of
+from weft.workflow.history.answer_text import expected, parse_answer
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -15,6 +15,7 @@ from weft.core.ports import (
     TextDelta,
     ToolCallDelta,
 )
+from weft.core.questions import AskingCompletion
 from weft.core.values import Completion, Usage
 from weft.serving.gateway.problem import ApiProblem
 from weft.serving.text.prompt import wire_calls
@@ -125,8 +126,11 @@ def _choice(index: int, answer: Completion) -> Json:
 
 
 def _stop_of(answer: Completion) -> Json:
-    """The stop text or token that ended the answer, in vLLM's field; OpenAI has none."""
-    return {} if answer.stop is None else {"stop_reason": answer.stop}
+    """Why it ended, beyond OpenAI's fields: a stop text or token, as in vLLM, or questions."""
+    stop: Json = {} if answer.stop is None else {"stop_reason": answer.stop}
+    if isinstance(answer, AskingCompletion):
+        stop["asking"] = {"run": answer.run or None, "questions": list(answer.questions)}
+    return stop
 
 
 _EVENT_STREAM = {

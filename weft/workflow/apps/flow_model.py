@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
 from weft.core.errors import InputError, ModelUnavailable
@@ -15,7 +16,16 @@ from weft.core.ports import (
     ReasoningDelta,
     TextDelta,
 )
-from weft.core.values import Completion, FinishReason, Message
+from weft.core.questions import AskingCompletion
+from weft.core.values import Completion, FinishReason, Message, Usage
+from weft.workflow.apps.asking import (
+    ANSWERS,
+    RUN,
+    ContinuedRun,
+    WrongAnswer,
+    asking_text,
+    continued_run,
+)
 from weft.workflow.apps.served import RecordingOptions, ServedFlow
 from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.inputs import CheckedInputs, check_inputs_async
@@ -98,9 +108,10 @@ def _last_question(messages: tuple[Message, ...]) -> str:
     raise InputError("nobody asks anything", hint="send a message of the role user")
 
 
-EXTRA_FIELDS = frozenset({"inputs", "stream"})
+EXTRA_FIELDS = frozenset({"inputs", "stream", RUN, ANSWERS})
 """The fields of `ModelRequest.extra` that it reads. `stream`: False sends the answer only when it
-is complete, so that no retry of a node can contradict what was sent."""
+is complete, so that no retry of a node can contradict what was sent. `run` and `answers` continue a
+run that asks."""
 
 _SEEDS = 2**31
 
@@ -116,6 +127,9 @@ class FlowModel:
 
     `models` and `recording` as in `ServedFlow`. `make_listener`: a further one for each run. The id
     of a recorded run is passed to the function `extra["began"]`.
+
+    A run that asks a person ends in an `AskingCompletion`. With `answers`, and recorded runs, the
+    next message continues it, or a request with its id and answers, see `EXTRA_FIELDS`.
     """
 
     def __init__(
@@ -126,8 +140,13 @@ class FlowModel:
         progress: bool = False,
         make_listener: Callable[[], Listener] | None = None,
         recording: RecordingOptions | None = None,
+        answers: bool = False,
     ) -> None:
-        self._served = ServedFlow(flow, models, recording, "a model")
+        kept = answers and recording is not None and recording.when != "none"
+        self._journal = recording.journal if kept and recording is not None else None
+        self._served = ServedFlow(
+            flow, models, recording, "a model", attended=self._journal is not None
+        )
         self._flow = flow
         self._progress = progress
         self._make_listener = make_listener
@@ -154,11 +173,17 @@ class FlowModel:
         self._check(request)
         live = request.extra.get("stream") is not False
         answer_stream = AnswerStream(self._flow.nodes, self._speaker if live else None)
-        reasoning = ""
-        inputs = self.inputs.of(request.messages, request.extra.get("inputs"))
-        checked = await check_inputs_async(self._flow.document, inputs)
+        reasoning = sent = ""
+        try:
+            start = await self._starter(request)
+        except WrongAnswer as error:
+            questions = [question.data() for question in error.questions]
+            again = self._asking(questions, error.run, before=error.message)
+            yield TextDelta(again.text)
+            yield again
+            return
         writers = set(self._writers)
-        async with self._runs.start(lambda on: self._start(request, checked, on)) as stream:
+        async with self._runs.start(start) as stream:
             async for event in stream:
                 if self._progress and (line := self._served.ended(event)):
                     reasoning += f"{line}\n"
@@ -166,10 +191,18 @@ class FlowModel:
                 if isinstance(event, NodeRerouted) and event.node in writers:
                     writers.add(event.to)
                 if text := answer_stream.take(event):
+                    sent += text
                     yield TextDelta(text)
             if stream.cancelled:
                 raise self._is_closed()
             result = stream.result()
+            if result.questions:
+                asked = stream.run.redacted([question.data() for question in result.questions])
+                run = stream.run.id if stream.run.recorded else ""
+                asking = self._asking(asked, run, result.usage, sent, reasoning)
+                yield TextDelta(asking.text[len(sent) :])
+                yield asking
+                return
             answer = stream.run.redacted(self._answer_text(result))
             if text := answer_stream.rest(answer):
                 yield TextDelta(text)
@@ -188,17 +221,50 @@ class FlowModel:
         hint = "the workflow itself says what its models are asked"
         check_chat_only(request, f"{self.model} is a workflow", hint)
 
-    def _start(self, request: ModelRequest, inputs: CheckedInputs, listener: Listener) -> FlowRun:
+    def _asking(
+        self,
+        questions: Sequence[Mapping[str, Any]],
+        run: str,
+        usage: Usage | None = None,
+        before: str = "",
+        reasoning: str = "",
+    ) -> AskingCompletion:
+        text = asking_text(questions, run, self._journal is not None)
+        return AskingCompletion(
+            f"{before}\n{text}" if before else text,
+            usage=usage or Usage(),
+            model=self.model,
+            reasoning=reasoning,
+            run=run,
+            questions=tuple(questions),
+        )
+
+    async def _starter(self, request: ModelRequest) -> Callable[[Listener], FlowRun]:
+        """What prepares the run of a request, or the next part of one. Raises: `InputError`."""
+        if self._journal is not None:
+            past = await asyncio.to_thread(continued_run, request, self._flow.name, self._journal)
+            if past is not None:
+                return lambda on: self._start(request, past, on)
+        elif not request.extra.keys().isdisjoint((RUN, ANSWERS)):
+            hint = "serve it with `answers` and a journal"
+            raise InputError(f"runs of {self.model} cannot be continued here", hint=hint)
+        inputs = self.inputs.of(request.messages, request.extra.get("inputs"))
+        checked = await check_inputs_async(self._flow.document, inputs)
+        return lambda on: self._start(request, checked, on)
+
+    def _start(
+        self, request: ModelRequest, begin: CheckedInputs | ContinuedRun, listener: Listener
+    ) -> FlowRun:
         deadline_s = self._flow.document.run.deadline
         times = [limit for limit in (deadline_s, request.timeout_s) if limit is not None]
         seed = request.sampling.seed
         others = () if self._make_listener is None else (self._make_listener(),)
-        run = self._served.start(
-            inputs,
-            (listener, *others),
-            deadline=max(min(times), 0.0) if times else None,
-            seed=None if seed is None else seed % _SEEDS,
-        )
+        deadline = max(min(times), 0.0) if times else None
+        if isinstance(begin, ContinuedRun):
+            run = self._served.resume(begin, (listener, *others), deadline=deadline)
+        else:
+            seed = None if seed is None else seed % _SEEDS
+            run = self._served.start(begin, (listener, *others), deadline=deadline, seed=seed)
         began = request.extra.get("began")
         if run.recorded and began is not None:
             began(run.id)

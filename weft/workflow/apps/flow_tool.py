@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pydantic_core import from_json, to_json
@@ -18,6 +19,7 @@ from weft.workflow.document.check.types import TypeChecker
 from weft.workflow.document.inputs import check_inputs_async
 from weft.workflow.flow import Flow
 from weft.workflow.runtime.models.factory import ModelSource
+from weft.workflow.runtime.options import AnswerFunction
 from weft.workflow.runtime.results.result import FlowResult, check_result
 from weft.workflow.runtime.results.run_stream import RunStreams
 from weft.workflow.runtime.tools.toolset import Toolset
@@ -46,7 +48,16 @@ class FlowOutputs:
     values: Mapping[str, Any]
 
 
-FlowStep = FlowBegan | FlowProgress | FlowOutputs
+@dataclass(frozen=True, slots=True)
+class FlowAsks:
+    """The run is left at `questions`, as data, that nobody answered. `recorded`: it can go on."""
+
+    run: RunId
+    questions: Sequence[Mapping[str, Any]]
+    recorded: bool
+
+
+FlowStep = FlowBegan | FlowProgress | FlowOutputs | FlowAsks
 
 
 class FlowTool:
@@ -58,20 +69,25 @@ class FlowTool:
         models: ModelSource | Mapping[str, ModelClient],
         recording: RecordingOptions | None = None,
     ) -> None:
-        self._served = ServedFlow(flow, models, recording, "a tool")
+        self._served = ServedFlow(flow, models, recording, "a tool", attended=True)
         self._flow = flow
         self._runs = RunStreams(waits=False)  # a client that leaves may be in a hurry
         outputs = TypeChecker(flow.unit, Toolset()).outputs()
         self.spec = ToolSpec(flow.name, flow.description, _parameters(flow), outputs)
 
-    async def call(self, arguments: Mapping[str, Any]) -> AsyncGenerator[FlowStep, None]:
+    async def call(
+        self, arguments: Mapping[str, Any], answer: AnswerFunction | None = None
+    ) -> AsyncGenerator[FlowStep, None]:
         """Run the workflow: progress as it comes, then the outputs. Closing it cancels the run.
+
+        `answer` answers its questions; one without an answer ends it in `FlowAsks`.
 
         Raises: `InputError`, `ToolResultError`, and the reason why there is no result.
         """
         inputs = await check_inputs_async(self._flow.document, arguments)
         ended, nodes = 0, len(self._flow.nodes)
-        async with self._runs.start(lambda on: self._served.start(inputs, (on,))) as stream:
+        start = partial(self._served.start, answer=answer)
+        async with self._runs.start(lambda on: start(inputs, (on,))) as stream:
             if stream.run.recorded:
                 yield FlowBegan(stream.run.id)
             async for event in stream:
@@ -80,7 +96,12 @@ class FlowTool:
                     yield FlowProgress(ended, nodes, line)
             if stream.cancelled:
                 raise Cancelled(f"{self._flow.name} was ended")
-            yield FlowOutputs(await self._outputs(stream.result()))
+            result = stream.result()
+            if result.questions:
+                asked = stream.run.redacted([question.data() for question in result.questions])
+                yield FlowAsks(stream.run.id, asked, stream.run.recorded)
+                return
+            yield FlowOutputs(await self._outputs(result))
 
     async def aclose(self) -> None:
         """Cancel all runs, and wait for them."""

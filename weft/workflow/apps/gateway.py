@@ -48,10 +48,11 @@ class WorkflowGateway:
 
     With `journal` the runs of workflows are recorded there, with `durability` or each workflow's
     own, and the header `x-weft-run` of a reply has the run's id. With `answers`, clients can answer
-    questions of its runs. The journal's owner closes it after `serve`.
+    questions of its runs, and continue them by the next message. The journal's owner closes it
+    after `serve`.
 
-    Raises: `BuildError` when a workflow is invalid, asks a person, or has the name of another, or
-    when a journal is missing.
+    Raises: `BuildError` when a workflow is invalid, has the name of another, or asks a person
+    without `answers`, or when a journal is missing.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class WorkflowGateway:
                 progress=progress,
                 make_listener=metrics.listener,
                 recording=recording,
+                answers=answers,
             )
             for flow in flows
         ]

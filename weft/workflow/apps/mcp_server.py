@@ -10,12 +10,12 @@ from contextlib import aclosing
 from importlib.metadata import version
 from typing import Any
 
-from weft.core.errors import BuildError, DuplicateName, ServeError, WeftError
+from weft.core.errors import BuildError, DuplicateName, ServeError, ToolDenied, WeftError
 from weft.core.extras import optional_packages
 from weft.core.ports import ModelClient
 from weft.core.ports.journal import Journal
 from weft.core.redaction import hidden
-from weft.workflow.apps.flow_tool import FlowBegan, FlowOutputs, FlowTool
+from weft.workflow.apps.flow_tool import FlowAsks, FlowBegan, FlowOutputs, FlowTool
 from weft.workflow.apps.served import RecordingOptions
 from weft.workflow.document.spec.settings import Durability
 from weft.workflow.flow import Flow
@@ -38,6 +38,7 @@ with optional_packages("an MCP server", ServeError):
     )
 
     from weft.serving.asgi import LoopbackServer
+    from weft.workflow.apps.elicitation import answer_function
 
 __all__ = ["LoopbackServer", "WorkflowMcpServer"]
 
@@ -45,6 +46,8 @@ Context = ServerRequestContext[Any]
 _MOST_SESSIONS = 256
 RUN_KEY = "weft/run"
 """The key of the run's id in a result's metadata, for a recorded run."""
+QUESTIONS_KEY = "weft/questions"
+"""The key of the questions of a run that nobody answered."""
 
 
 class WorkflowMcpServer:
@@ -60,7 +63,11 @@ class WorkflowMcpServer:
     recorded there, with `durability` or each workflow's own, and the metadata of a result has the
     run's id; the journal's owner closes it after `aclose`.
 
-    Raises: `BuildError` when a workflow is invalid, asks a person, or has the name of another.
+    Questions of a run go to a client that can show them (elicitation). Where nobody answers, the
+    run is left, and the result is an error that says what is asked, with the questions in its
+    metadata; a recorded run is then continued by `weft answer` and `weft resume`.
+
+    Raises: `BuildError` when a workflow is invalid, or has the name of another.
     """
 
     def __init__(
@@ -167,16 +174,29 @@ class WorkflowMcpServer:
         self, tool: FlowTool, arguments: Mapping[str, Any], context: Context, meta: dict[str, Any]
     ) -> dict[str, Any]:
         """The outputs of a run. Reports progress to the client, and the run's id in `meta`."""
-        async with aclosing(tool.call(arguments)) as steps:
+        answer = answer_function(context.session)
+        async with aclosing(tool.call(arguments, answer)) as steps:
             async for step in steps:
                 match step:
                     case FlowBegan(run=run):
                         meta[RUN_KEY] = run
                     case FlowOutputs(values=values):
                         return dict(values)
+                    case FlowAsks():
+                        meta[QUESTIONS_KEY] = list(step.questions)
+                        raise ToolDenied(_asking(step))
                     case _:
                         await context.session.report_progress(step.ended, step.nodes, step.line)
         raise AssertionError("a run ends with outputs or an error")
+
+
+def _asking(step: FlowAsks) -> str:
+    """What a left run asks, and how to answer it."""
+    lines = [f"{each['node']} asks: {each['question']}" for each in step.questions]
+    if not step.recorded:
+        return "\n".join([*lines, "nobody can answer here, and the run is not recorded"])
+    answers = [f"weft answer {step.run} {each['node']} VALUE" for each in step.questions]
+    return "\n".join([*lines, f"the run {step.run} waits:", *answers, f"weft resume {step.run}"])
 
 
 def _text(text: str) -> TextContent:

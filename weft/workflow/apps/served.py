@@ -1,4 +1,4 @@
-"""Serving of workflows: no node may ask a person, and runs may be recorded."""
+"""Serving of workflows: runs for clients, which may be recorded, asked and continued."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from weft.core.errors import BuildError
+from weft.core.errors import BuildError, InputError, RunBusy
 from weft.core.events import Event, Listener, NodeFinished
 from weft.core.ids import RunId
 from weft.core.ports import ModelClient
 from weft.core.ports.journal import Journal
+from weft.workflow.apps.asking import ContinuedRun
 from weft.workflow.document.inputs import CheckedInputs
 from weft.workflow.document.spec.document import walk
 from weft.workflow.document.spec.nodes import AskNode
 from weft.workflow.document.spec.settings import Durability
 from weft.workflow.flow import Flow
+from weft.workflow.history.resume import claim_run, resume_run
 from weft.workflow.runtime.models.factory import ModelSource
 from weft.workflow.runtime.run import FlowRun
 
@@ -48,7 +50,10 @@ class ServedFlow:
 
     `models` are shared by all runs and closed by their owner; `recording`: where runs are recorded.
 
-    Raises: `BuildError` when the workflow is invalid, or asks a person.
+    A run is left at a question that nobody answers. `attended`: nodes may ask, since clients can
+    answer; calls of tools may need an approval in any case.
+
+    Raises: `BuildError` when the workflow is invalid, or asks a person and is not `attended`.
     """
 
     def __init__(
@@ -57,9 +62,12 @@ class ServedFlow:
         models: ModelSource | Mapping[str, ModelClient],
         recording: RecordingOptions | None,
         served_as: str,
+        *,
+        attended: bool = False,
     ) -> None:
         flow.check()
-        _check_unattended(flow, served_as)
+        if not attended:
+            _check_unattended(flow, served_as)
         self.flow = flow
         self._models = models
         self._recording = recording or RecordingOptions()
@@ -75,8 +83,23 @@ class ServedFlow:
             journal=self._recording.journal,
             durability=self._recording.when,
             run=RunId(f"{self.flow.name}-{uuid.uuid4().hex[:16]}"),
+            questions="pause",
             **settings,
         )
+
+    def resume(self, past: ContinuedRun, listeners: Iterable[Listener], **settings: Any) -> FlowRun:
+        """Prepare the next part of a run. Raises: `InputError` where it cannot be continued."""
+        assert self._recording.journal is not None
+        try:
+            claimed = claim_run(self._recording.journal, past.run, unit=self.flow.unit)
+        except (RunBusy, BuildError) as error:
+            raise InputError(error.message, hint=error.hint) from error
+        given: dict[str, Any] = {
+            "listeners": listeners,
+            "models": self._models,
+            "answers": past.answers,
+        }
+        return resume_run(claimed, **given, questions="pause", **settings)
 
     def ended(self, event: Event) -> str:
         """The top-level node that ended with `event`, and how; empty for other events."""
@@ -91,4 +114,5 @@ def _check_unattended(flow: Flow, served_as: str) -> None:
         for path, step in walk(unit.document.nodes):
             if isinstance(step, AskNode):
                 what = f"the workflow {flow.name} asks a person, and {served_as} has nobody to ask"
-                unit.fail(BuildError(what, hint="make it an input"), path, at_key=True)
+                hint = "make it an input, or let clients answer (--answers, with a journal)"
+                unit.fail(BuildError(what, hint=hint), path, at_key=True)

@@ -63,19 +63,7 @@ class JournalHumanInputs:
 
     def questions(self, run: str) -> list[dict[str, Any]]:
         self._check(run)
-        return [
-            {
-                "node": question.node,
-                "question": question.question,
-                "schema": dict(question.schema),
-                **(
-                    {"tool": question.tool, "arguments": dict(question.arguments)}
-                    if question.is_approval
-                    else {}
-                ),
-            }
-            for question in self._answers.questions(run)
-        ]
+        return [question.data() for question in self._answers.questions(run)]
 
     def answer(self, run: str, node: str, value: Any) -> bool:
         self._check(run)

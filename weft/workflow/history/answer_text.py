@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from weft.cli.text import Json, one_line
 from weft.core.errors import InputError
 
 _YES = frozenset(("y", "yes", "true", "1"))
@@ -16,8 +15,10 @@ _DECISION = re.compile(r"(?P<word>[A-Za-z0-9]+)\s*(?P<colon>:?)\s*(?P<rest>.*)",
 _ARGUMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)=")
 _NEXT = re.compile(r"\s+(?=[A-Za-z_]\w*=)")
 _MARK = "[secret:"
+Json = Any
 _APPROVAL = "y, y ARGUMENT=VALUE, n: reason"
 _DECODER = json.JSONDecoder()
+_SHOWN = 60
 
 
 def parse_answer(
@@ -69,7 +70,7 @@ def _approval(text: str, schema: Mapping[str, Any], arguments: Mapping[str, Any]
     match = _DECISION.fullmatch(text)
     word = "" if match is None else match["word"].lower()
     if match is None or word not in _YES | _NO:
-        raise InputError(f"expected {_APPROVAL}, or JSON; got {one_line(text, 60)!r}")
+        raise InputError(f"expected {_APPROVAL}, or JSON; got {text[:_SHOWN]!r}")
     rest = match["rest"].strip()
     if word in _NO:
         return {"approve": False, "reason": rest} if rest else False
@@ -89,7 +90,7 @@ def _changes(text: str, schema: Mapping[str, Any]) -> dict[str, Json]:
     while text:
         match = _ARGUMENT.match(text)
         if match is None:
-            raise InputError(f"expected NAME=VALUE after yes, got {one_line(text, 60)!r}")
+            raise InputError(f"expected NAME=VALUE after yes, got {text[:_SHOWN]!r}")
         name = match["name"]
         if known and name not in known and schema.get("additionalProperties") is not True:
             hint = f"it takes {', '.join(known)}"
@@ -149,7 +150,7 @@ def _chosen(text: str, choices: list[Json]) -> Json:
         return by_text[text]
     if text.isdecimal() and 0 < int(text) <= len(choices):
         return choices[int(text) - 1]
-    raise InputError(f"{one_line(text, 60)!r} is none of the choices: {', '.join(by_text)}")
+    raise InputError(f"{text[:_SHOWN]!r} is none of the choices: {', '.join(by_text)}")
 
 
 def _shown(choice: Json) -> str:
@@ -161,7 +162,7 @@ def _json(text: str, schema: Mapping[str, object]) -> Json:
         value: Json = json.loads(text)
     except (json.JSONDecodeError, RecursionError):
         wanted = expected(schema) or "JSON"
-        raise InputError(f"expected {wanted}, got {one_line(text, 60)!r}") from None
+        raise InputError(f"expected {wanted}, got {text[:_SHOWN]!r}") from None
     return value
 
 
@@ -169,4 +170,4 @@ def _check(value: Json, schema: Mapping[str, object]) -> None:
     from weft.validation import violation
 
     if why := violation(value, schema):
-        raise InputError(f"the answer does not fit: {one_line(why, 200)}")
+        raise InputError(f"the answer does not fit: {why}")
