@@ -46,6 +46,7 @@ class JoinCount:
     __slots__ = (
         "_awaited",
         "_bad",
+        "_cancelled",
         "_join",
         "_left_out",
         "_open",
@@ -68,6 +69,7 @@ class JoinCount:
             self._awaited = frozenset()
         self._bad: list[tuple[int, Failure]] = []
         self._skipped = 0
+        self._cancelled = 0
         self._left_out = 0
 
     @property
@@ -75,11 +77,14 @@ class JoinCount:
         """The branches that a join with counted losses continued without, and why."""
         if self._join.mode != "best_effort" or not (self._join.counts and self._bad):
             return None
-        total, skipped = len(self.sources), self._skipped
-        failed = len(self._bad) - skipped
-        of_all = f"of {total} {self._join.counts}"
-        text = f"{failed} {of_all} failed" if failed else f"{skipped} {of_all} were skipped"
-        text += f", {skipped} were skipped" if failed and skipped else ""
+        skipped, cancelled = self._skipped, self._cancelled
+        ends = {"failed": len(self._bad) - skipped - cancelled}
+        ends |= {"were skipped": skipped, "were cancelled": cancelled}
+        of_all = f" of {len(self.sources)} {self._join.counts}"
+        parts = [(number, how) for how, number in ends.items() if number]
+        text = ", ".join(
+            f"{number}{'' if place else of_all} {how}" for place, (number, how) in enumerate(parts)
+        )
         failures = self._failures()
         shared = len({failure.message for failure in failures}) == 1
         why = failures[0].message if shared else _reasons(failures, self._join.counts)
@@ -99,6 +104,7 @@ class JoinCount:
         else:
             self._bad.append((self.sources[source], outcome.failure))
             self._skipped += outcome.status == "skipped"
+            self._cancelled += outcome.status == "cancelled"
         if self._join.mode not in DECIDED_EARLY:
             return None if self._open else self._final()
         if source in self._awaited and source not in self._won:

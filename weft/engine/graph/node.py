@@ -175,7 +175,8 @@ class Join:
     order. `valid` must be a fast, pure function; when it raises, the value is not valid.
     `counts` is for best_effort: what its branches are called where their losses count. A dropped
     branch then makes the value partial, and a failure where no branch succeeded; a branch replaced
-    by `default` is reported.
+    by `default` is reported. The value of a node whose own join counts is the list of its branches,
+    also when a budget or a deadline ends the run before the node could start.
     """
 
     mode: JoinMode = "all"

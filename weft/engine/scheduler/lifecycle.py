@@ -25,7 +25,7 @@ from weft.core.ids import NodeId
 from weft.core.values import Usage, constructor
 from weft.engine.graph.graph import Graph, RunOptions
 from weft.engine.graph.join import DECIDED_EARLY, Verdict
-from weft.engine.graph.node import AskHuman, Expand, Inputs, Join, Node, Partial, Skip
+from weft.engine.graph.node import MISSING, AskHuman, Expand, Inputs, Join, Node, Partial, Skip
 from weft.engine.graph.slices import SLICE, UNLIMITED
 from weft.engine.scheduler import policies
 from weft.engine.scheduler.commands import (
@@ -346,6 +346,18 @@ class NodeLifecycle(NodeExpansion):
         self.out.append(NodeWaiting(state.node.id, self.now))
 
     # -- nodes end ---------------------------------------------------------------------------
+
+    def limit_reached(self, state: NodeState, error: WeftError) -> None:
+        """End an attempt whose budget or time is over: with what is finished, where nothing else
+        is to follow, or as failed."""
+        self.stop(state)
+        policy = state.node.policy
+        retry, last = policy.retry, policy.fallback is None and policy.default is MISSING
+        last = last and (
+            retry is None or state.attempt >= retry.attempts or not is_retried(retry, error)
+        )
+        if not last or not self.end_limited(state, error.failure()):
+            self.attempt_failed(state, error)
 
     def attempt_failed(self, state: NodeState, error: WeftError) -> None:
         """End one attempt: retry, replace the node, or give up."""

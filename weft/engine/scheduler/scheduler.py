@@ -272,9 +272,8 @@ class Scheduler:
         if kind == "retry" and epoch == state.epoch:
             self._nodes.queue_for_slot(state)
         elif kind == "timeout" and epoch == state.attempt and _in_attempt(state):
-            self._nodes.stop(state)
             limit = f"no result within {state.node.policy.timeout_s:g} s"
-            self._nodes.attempt_failed(state, NodeTimeout(limit))
+            self._nodes.limit_reached(state, NodeTimeout(limit))
         elif kind == "budget" and state.account is not None and state.phase is not NodePhase.ENDED:
             self._seconds_up(state.account)
 
@@ -295,8 +294,7 @@ class Scheduler:
         if scope is None:
             self._end_run(error.failure())
         elif scope.phase is not NodePhase.ENDED:
-            self._nodes.stop(scope)
-            self._nodes.attempt_failed(scope, error)
+            self._nodes.limit_reached(scope, error)
 
     def _end_run(self, failure: Failure) -> None:
         if self.done or self._nodes.run_ended:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 from weft.core.errors import Cancelled, EffectUnknown, Failure, WeftError
-from weft.core.events import NodeFinished, Outcome
+from weft.core.events import NodeFinished, NodeStarted, Outcome
 from weft.core.ids import NodeId
 from weft.core.values import constructor
 from weft.engine.graph.graph import Graph, RunOptions
@@ -21,12 +21,14 @@ from weft.engine.scheduler.admission import NodeAdmission
 from weft.engine.scheduler.commands import ClearTimers, Command, Stop
 from weft.engine.scheduler.effects import EffectLedger, ended_unsettled, is_unknown, refusal
 from weft.engine.scheduler.frontier import Frontier, needed
+from weft.engine.scheduler.partial_end import LIMITS, end_order, finished_part
 from weft.engine.scheduler.resume_state import ResumeState
 from weft.engine.scheduler.state import NodePhase, NodeState
 from weft.engine.scheduler.thinking_time import SuspendedTimeouts
 
 _node_finished = constructor(NodeFinished)
 _TIMED = frozenset((NodePhase.BACKOFF, NodePhase.ASKING))
+_JOINING = frozenset((NodePhase.PENDING, NodePhase.WAITING))
 
 
 class NodeTermination(ABC):
@@ -94,19 +96,58 @@ class NodeTermination(ABC):
                 doubtful += self.frontier.sources(state)
 
     def end_all(self, failure: Failure) -> None:
-        """Cancel every node that has not ended, by `end_some`."""
+        """End every node that has not ended, by `end_some`.
+
+        A budget or a deadline leaves best-effort joins the branches that have finished.
+        """
         self.run_ended = True
-        self._to_cancel = reversed(list(self.states.values())), failure
+        states = list(self.states.values())
+        keeps = failure.error in LIMITS
+        order = end_order(states, self.frontier.sources) if keeps else reversed(states)
+        self._to_cancel = order, failure
         self._admission.close()
 
     def end_some(self) -> None:
-        """Cancel as many of the nodes as this step allows."""
+        """End as many of the nodes as this step allows."""
         assert self._to_cancel is not None
         states, failure = self._to_cancel
         while self._left > 0 and (state := next(states, None)) is not None:
-            self.cancel((state,), failure)
+            if failure.error not in LIMITS or not self._keep_finished(state, failure):
+                self.cancel((state,), failure)
             self._left -= 1
         self._ended.clear()  # none waits for them: all end
+
+    def end_limited(self, state: NodeState, failure: Failure) -> bool:
+        """End `state`, whose budget or time is over, with what is finished; False: it has nothing.
+
+        Everything inside it ends in any case.
+        """
+        if state.phase is not NodePhase.WAITING or state.growth is None:
+            return False
+        if state.growth.grow.join.mode != "best_effort" or state.growth.grow.then is not None:
+            return False
+        for inner in end_order(reversed(state.inside()), self.frontier.sources):
+            if not self._keep_finished(inner, failure):
+                self.cancel((inner,), failure)
+        return self._keep_finished(state, failure)
+
+    def _keep_finished(self, state: NodeState, failure: Failure) -> bool:
+        """End `state` with its finished branches. False: it has none to keep."""
+        if state.phase not in _JOINING:
+            return False
+        outcome = finished_part(state, self.states, failure)
+        if outcome is None:
+            return False
+        for child in state.growth.grow.nodes if state.growth is not None else ():
+            if (inner := self.states.get(child.id)) is not None:
+                inner.tolerated = True
+        state.pending_end = None
+        if not state.attempt:
+            state.attempt = 1
+            self.out.append(NodeStarted(state.node.id, 1, self.now))
+        end = NodeFinished(state.node.id, outcome, self.now, run_ended=self.run_ended)
+        self._finish(state, outcome, end)
+        return True
 
     def _finish(self, state: NodeState, outcome: Outcome, end: NodeFinished | None = None) -> None:
         policy, phase = state.node.policy, state.phase
