@@ -24,6 +24,7 @@ from weft.core.lazy import lazy_names
 if TYPE_CHECKING:
     from weft.agents.agent import AgentOptions, Answer
     from weft.agents.mcp import McpServer, McpTools
+    from weft.agents.memory import Memory, MemoryHit
     from weft.agents.openapi import OpenApiOptions, OpenApiTools
     from weft.agents.reuse import ReusingTools
     from weft.agents.tools import Batch, Isolation, Tool, Toolbox, ToolContext, tool
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "weft.agents.agent": "AgentOptions Answer",
     "weft.agents.mcp": "McpServer McpTools",
+    "weft.agents.memory": "Memory MemoryHit",
     "weft.agents.openapi": "OpenApiOptions OpenApiTools",
     "weft.agents.reuse": "ReusingTools",
     "weft.agents.tools": "Batch Isolation Tool ToolContext Toolbox tool",
@@ -107,6 +109,8 @@ __all__ = [
     "Isolation",
     "McpServer",
     "McpTools",
+    "Memory",
+    "MemoryHit",
     "Message",
     "Models",
     "NotDone",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from weft.serving.gateway import Gateway
     from weft.serving.local import LocalModel, LocalOptions
     from weft.serving.openai import OpenAIModel
+    from weft.serving.openai.embeddings import OpenAIEmbeddings
     from weft.serving.vllm.launch.engine import installed_engine
     from weft.serving.vllm.launch.ray import ray_commands
     from weft.serving.vllm.launch.spec import ServeSpec
@@ -44,6 +45,7 @@ _NAMES = {
     "weft.serving.gateway": "Gateway",
     "weft.serving.local": "LocalModel LocalOptions",
     "weft.serving.openai": "OpenAIModel",
+    "weft.serving.openai.embeddings": "OpenAIEmbeddings",
     "weft.serving.vllm.launch.engine": "installed_engine",
     "weft.serving.vllm.launch.ray": "ray_commands",
     "weft.serving.vllm.launch.spec": "ServeSpec",
@@ -66,6 +68,7 @@ __all__ = [
     "Message",
     "ModelClient",
     "ModelRequest",
+    "OpenAIEmbeddings",
     "OpenAIModel",
     "Placed",
     "ReasoningDelta",

@@ -169,7 +169,7 @@ def test_names_are_checked_without_the_server(
         ("{mcp: {url: 'http://example.org', api_key_env: K}}", "unencrypted", "https"),
         ("{mcp: {command: [a], timeout: soon}}", "a duration", "30s"),
         ("{use: './t.py:t', mcp: {command: [a]}}", "both `use` and `mcp`", "write `use:"),
-        ("{only: [a]}", "no `use`, `mcp` or `openapi`", "write `use:"),
+        ("{only: [a]}", "no `use`, `mcp`, `openapi` or `memory`", "write `use:"),
         ("{use: './t.py:t', only: [a]}", "`only` does not go with a single tool", "leave it out"),
         ("{mcp: {command: [a]}, isolate: true}", "`isolate` does not go with a server", "leave"),
     ],

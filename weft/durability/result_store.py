@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import json
-import os
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,17 +13,24 @@ from typing import Any, TypeVar
 from weft.core.errors import StoreError
 from weft.core.ports.clock import Clock, SystemClock
 from weft.core.ports.store import StoreEntry
-from weft.durability.journal.sqlite.tables import make_file, number
+from weft.durability.database_file import (
+    DatabaseFormat,
+    damaged_file,
+    database_error,
+    open_database,
+)
 
 T = TypeVar("T")
-_OURS = 0x77656674  # "weft" in ASCII, in the file's header
-_VERSION = 1
-_BUSY_S = 5.0
-_HINT = "give the store another path, or move that file away"
-_TABLE = """
-CREATE TABLE results (key TEXT PRIMARY KEY, value TEXT NOT NULL, expires_at REAL) WITHOUT ROWID;
-CREATE INDEX results_expiry ON results (expires_at) WHERE expires_at IS NOT NULL;
-"""
+_FORMAT = DatabaseFormat(
+    "store",
+    mark=0x77656674,  # "weft" in ASCII
+    version=1,
+    statements=(
+        """CREATE TABLE results (key TEXT PRIMARY KEY, value TEXT NOT NULL, expires_at REAL)
+        WITHOUT ROWID""",
+        "CREATE INDEX results_expiry ON results (expires_at) WHERE expires_at IS NOT NULL",
+    ),
+)
 
 
 class SqliteStore:
@@ -68,10 +73,10 @@ class SqliteStore:
     def _guarded(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
             if self._connection is None:
-                self._connection = _open(self._path)
+                self._connection = open_database(self._path, _FORMAT)
             return work(self._connection)
         except (sqlite3.Error, OSError) as error:
-            raise _store_error(self._path, error) from error
+            raise database_error(self._path, _FORMAT, error) from error
 
     def _disconnect(self) -> None:
         if self._connection is not None:
@@ -81,7 +86,7 @@ class SqliteStore:
         try:
             return json.loads(text)
         except ValueError as error:
-            raise _damaged(self._path, str(error)) from error
+            raise damaged_file(self._path, _FORMAT, str(error)) from error
 
 
 def _as_json(value: Any) -> str:
@@ -95,37 +100,6 @@ def _as_json(value: Any) -> str:
     return text
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    make_file(path)
-    db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
-    try:
-        _prepare(db, path)
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _prepare(db: sqlite3.Connection, path: Path) -> None:
-    db.execute("BEGIN IMMEDIATE")
-    if number(db, "PRAGMA application_id") != _OURS:
-        if number(db, "SELECT count(*) FROM sqlite_master"):
-            raise StoreError(f"{path} is a database of another program", hint=_HINT)
-        for statement in _TABLE.strip().split("\n"):
-            db.execute(statement)
-        db.execute(f"PRAGMA application_id = {_OURS}")
-        db.execute(f"PRAGMA user_version = {_VERSION}")
-    version = number(db, "PRAGMA user_version")
-    db.execute("COMMIT")
-    if version != _VERSION:
-        raise StoreError(f"{path} has format {version}, this weft knows {_VERSION}", hint=_HINT)
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute("PRAGMA synchronous = NORMAL")
-
-
 def _read(db: sqlite3.Connection, key: str, now: float) -> str | None:
     query = "SELECT value FROM results WHERE key = ? AND (expires_at IS NULL OR expires_at > ?)"
     row = db.execute(query, (key, now)).fetchone()
@@ -137,18 +111,3 @@ def _write(
 ) -> None:
     db.execute("DELETE FROM results WHERE expires_at <= ?", (now,))
     db.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", (key, text, expires_at))
-
-
-def _store_error(path: Path, error: sqlite3.Error | OSError) -> StoreError:
-    busy = isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
-    if busy:
-        return StoreError(
-            f"{path} has been locked by another process for {_BUSY_S:g} s", retryable=True
-        )
-    if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
-        return _damaged(path, str(error))
-    return StoreError(f"{path}: {error}", hint="is there space, and may this user write there?")
-
-
-def _damaged(path: Path, reason: str) -> StoreError:
-    return StoreError(f"{path} is damaged or no store: {reason}", hint=_HINT)

@@ -63,3 +63,5 @@ def _of_tool(tool: ToolUse) -> Iterator[str]:
         yield from [tool.mcp.api_key_env] if tool.mcp.api_key_env else []
     if tool.openapi is not None:
         yield from (tool.openapi.auth_env or {}).values()
+    if tool.search is not None and tool.search.api_key_env:
+        yield tool.search.api_key_env

@@ -11,10 +11,11 @@ from weft.agents.untrusted import identifier
 from weft.core.errors import BuildError
 from weft.core.ports import ToolRunner
 from weft.workflow.document.spec.declarations import McpUse, OpenApiUse, ToolUse
-from weft.workflow.document.unit import Unit, file_beside
+from weft.workflow.document.unit import ONLY_PYTHON, Unit, file_beside
 
 if TYPE_CHECKING:
     from weft.agents.mcp import McpServer
+    from weft.agents.memory import Memory, MemoryTools
     from weft.agents.openapi import OpenApiTools
 
 
@@ -52,9 +53,11 @@ def open_source(unit: Unit, name: str) -> ToolServer:
 
     Raises: `BuildError` where the declaration, the environment or a package is at fault.
     """
-    described = unit.document.tools[name].openapi
-    if described is not None:
-        return _described(unit, name, described)
+    declared = unit.document.tools[name]
+    if declared.openapi is not None:
+        return _described(unit, name, declared.openapi)
+    if declared.memory is not None:
+        return _memory(unit, name, declared)
     from weft.agents.mcp import McpTools
 
     return McpTools(_server(unit, name), prefix=f"{name}_")
@@ -69,6 +72,8 @@ def check_source(unit: Unit, name: str) -> None:
     try:
         if declared.openapi is not None:
             _described(unit, name, declared.openapi)
+        elif declared.memory is not None:
+            _memory(unit, name, declared)  # opens nothing
         else:
             _server(unit, name)
     except BuildError as error:
@@ -77,7 +82,7 @@ def check_source(unit: Unit, name: str) -> None:
 
 def is_known(unit: Unit, name: str) -> bool:
     """True when the tools of the server `name` are known before it is started."""
-    return unit.document.tools[name].openapi is not None
+    return unit.document.tools[name].mcp is None
 
 
 def _described(unit: Unit, name: str, spec: OpenApiUse) -> OpenApiTools:
@@ -96,6 +101,33 @@ def _described(unit: Unit, name: str, spec: OpenApiUse) -> OpenApiTools:
     options = OpenApiOptions(**{key: value for key, value in given.items() if value is not None})
     document = file_beside(unit, spec.document)
     return OpenApiTools(document, spec.operations, options, prefix=f"{name}_")
+
+
+def _memory(unit: Unit, name: str, declared: ToolUse) -> MemoryTools:
+    from weft.agents.memory import Memory, MemoryTools
+    from weft.agents.user_folder import memory_path
+
+    prefix, only = f"{name}_", tuple(declared.only)
+    if isinstance(declared.memory, str) and declared.memory.startswith(ONLY_PYTHON):
+        given = unit.functions.get(declared.memory)
+        if given is None:
+            hint = "run the Python program that has it"
+            raise BuildError(f"the memory `{name}` exists only in Python", hint=hint)
+        memory: Memory = given()
+        return MemoryTools(memory, prefix, only)
+    path = memory_path(name)
+    if isinstance(declared.memory, str):
+        path = file_beside(unit, declared.memory, "keep the memory beside the workflow")
+    if declared.search is None:
+        return MemoryTools(Memory(path), prefix, only, owns=True)
+    from weft.serving.openai.embeddings import OpenAIEmbeddings
+
+    spec = declared.search
+    try:
+        client = OpenAIEmbeddings(spec.base_url, spec.model, api_key_env=spec.api_key_env)
+    except ValueError as error:
+        raise BuildError(str(error)) from error
+    return MemoryTools(Memory(path, client), prefix, only, owns=True, embedder=client)
 
 
 def _server(unit: Unit, name: str) -> McpServer:

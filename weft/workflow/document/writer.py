@@ -92,6 +92,9 @@ def check_portable(unit: Unit) -> None:
     document = unit.document
     for name, tool in document.tools.items():
         _check(tool.use or "", f"the tool `{name}`", unit)
+        if str(tool.memory).startswith(ONLY_PYTHON):
+            hint = "declare it: {memory: ./facts.sqlite, search: bm25}"
+            raise BuildError(f"the memory `{name}` exists only in Python", hint=hint)
     for path, step in walk(document.nodes):
         if isinstance(step, CallNode):
             _check(step.call, f"the node `{node_name(path)}`", unit)

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeAlias, Unpack, cast, overload
 from pydantic import ValidationError
 from typing_extensions import ParamSpec, TypeVar
 
+from weft.agents.memory import Memory
 from weft.core.errors import BuildError, DuplicateName
 from weft.core.events import Event, HumanAsked, Subscription
 from weft.core.keywords import check_keywords, expect, refuses_unknown_keywords
@@ -69,7 +70,8 @@ class Flow(FlowViews, Generic[In, Out, P]):
 
     `inputs` and `outputs` are types with fields: pydantic models, dataclasses or TypedDicts. Then
     `params` has the handles of the inputs, and the outputs of a result are an instance.
-    `models`: declarations as in a file, or clients. `tools`: functions or import paths by name.
+    `models`: declarations as in a file, or clients. `tools`: functions, import paths,
+    declarations or a `Memory`, by name.
     `folder`: the base of relative paths (default: the working directory).
 
     Raises: `BuildError` when a declaration is wrong.
@@ -125,7 +127,7 @@ class Flow(FlowViews, Generic[In, Out, P]):
         outputs: Any = None,
         description: str | None = None,
         models: Mapping[str, str | Mapping[str, object] | ModelClient] | None = None,
-        tools: Mapping[str, str | Mapping[str, object] | Callable[..., Any]] | None = None,
+        tools: Mapping[str, str | Mapping[str, object] | Callable[..., Any] | Memory] | None = None,
         folder: str | Path | None = None,
         **limits: Unpack[FlowLimits],
     ) -> None:
@@ -149,7 +151,7 @@ class Flow(FlowViews, Generic[In, Out, P]):
         for model, declared in (models or {}).items():
             self._declare_model(model, declared)
         for tool, use in (tools or {}).items():
-            self._tools[tool] = self._reference(use) if callable(use) else use
+            self._declare_tool(tool, use)
         self._types.inputs, self._types.result = inputs, outputs
         for kind in (inputs, outputs):
             if kind is not None and fields_of(kind) is None:
@@ -378,6 +380,14 @@ class Flow(FlowViews, Generic[In, Out, P]):
             return
         self._clients[name] = declared
         self._models[name] = {"use": f"{ONLY_PYTHON}client", "model": declared.model}
+
+    def _declare_tool(self, name: str, use: Any) -> None:
+        if isinstance(use, Memory):
+            reference = f"{ONLY_PYTHON}{name}"
+            self._functions[reference] = lambda: use
+            self._tools[name] = {"memory": reference}
+        else:
+            self._tools[name] = self._reference(use) if callable(use) else use
 
     def _assembled(self) -> Unit:
         units: dict[AnyFlow, Unit] = {}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from weft.agents.memory import Memory
 from weft.core.errors import BuildError, InputError
 from weft.core.keywords import expect
 from weft.core.ports import ModelClient
@@ -21,7 +22,7 @@ class FlowOptions(FlowLimits, total=False):
 
     description: str | None
     models: Mapping[str, str | Mapping[str, object] | ModelClient] | None
-    tools: Mapping[str, str | Mapping[str, object] | Callable[..., Any]] | None
+    tools: Mapping[str, str | Mapping[str, object] | Callable[..., Any] | Memory] | None
     folder: str | Path | None
 
 

@@ -13,8 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
-from platformdirs import user_data_path
-
+from weft.agents.user_folder import user_folder
 from weft.core.errors import StoreError
 from weft.core.extras import optional_packages
 from weft.core.ports.journal import Journal
@@ -81,7 +80,7 @@ def file_of_journal(where: str | Path | None = None) -> Path | None:
 
 def default_path() -> Path:
     """The file of the default journal, unless the environment names another."""
-    return Path(os.environ.get("WEFT_HOME") or user_data_path("weft")) / "journal.sqlite"
+    return user_folder() / "journal.sqlite"
 
 
 def _check_file(path: Path, make: bool) -> None:

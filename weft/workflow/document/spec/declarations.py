@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, JsonValue, PlainSerializer, RootModel, model_validator
 from pydantic_core import PydanticCustomError
@@ -259,7 +259,43 @@ class McpUse(SpecPart):
     restarts: int | None = optional("How often in a row it is started again; 3.", ge=0)
 
 
-_ORIGINS = ("use", "mcp", "openapi")
+class EmbeddingUse(SpecPart):
+    """An embedding model of an OpenAI-compatible server."""
+
+    model: str = Field(description="The model's name, as the server calls it.", min_length=1)
+    base_url: str = Field(description="The server's address, with its /v1.", min_length=1)
+    api_key_env: Variable | None = optional("The environment variable that holds the key.")
+
+
+def _check_place(value: object) -> object:
+    if value is not True and not (isinstance(value, str) and value):
+        hint = "write `memory: ./facts.sqlite`; true: in your data folder"
+        raise PydanticCustomError("origin", "`memory` must be a file, or true", {"hint": hint})
+    return value
+
+
+MemoryPlace = Annotated[str | Literal[True], BeforeValidator(_check_place)]
+"""The file of a memory; true for the one of the tool's name in the user's data folder."""
+
+
+def _expand_search(value: object) -> object:
+    if isinstance(value, str) and value != "bm25":
+        hint = "write `bm25`, or `{model: ..., base_url: ...}` of an embedding model"
+        context = {"text": repr(value)[:60], "hint": hint}
+        raise PydanticCustomError("origin", "there is no search by {text}", context)
+    return None if value == "bm25" else value
+
+
+MemorySearch = Annotated[
+    EmbeddingUse | None,
+    BeforeValidator(_expand_search, json_schema_input_type=Literal["bm25"] | EmbeddingUse),
+    PlainSerializer(lambda spec: "bm25" if spec is None else spec.model_dump(exclude_unset=True)),
+]
+"""`bm25`, which is None here, or an embedding model."""
+
+
+_ORIGINS = ("use", "mcp", "openapi", "memory")
+_KINDS = {"use": "a single tool", "mcp": "a server", "memory": "a memory"}
 
 
 class ToolUse(SpecPart):
@@ -280,7 +316,14 @@ class ToolUse(SpecPart):
     openapi: OpenApiUse | None = optional(
         "The HTTP interface whose operations are called `name.operation`."
     )
-    only: list[str] = optional_list("Of a server: the tools to take; else all.")
+    memory: MemoryPlace | None = optional(
+        "The file of a memory whose tools are `name.add`, `name.search` and `name.forget`; made on "
+        "first use. true: a file of the tool's name in your data folder."
+    )
+    search: MemorySearch = optional(
+        "How a memory is searched. `bm25`: by words, the default. Or by an embedding model."
+    )
+    only: list[str] = optional_list("Of a server or a memory: the tools to take; else all.")
     effect: Effect | dict[str, Effect] | None = optional(
         "What a call does to the world. `pure`: nothing. `idempotent`: repeated with "
         "the same key, no more than once. `once`: it is never repeated without confirmation. Of a "
@@ -317,7 +360,7 @@ class ToolUse(SpecPart):
 
     @property
     def origin(self) -> str:
-        """The key of its origin: `use`, `mcp` or `openapi`."""
+        """The key of its origin: `use`, `mcp`, `openapi` or `memory`."""
         return next(key for key in _ORIGINS if getattr(self, key) is not None)
 
     @model_validator(mode="after")
@@ -325,21 +368,32 @@ class ToolUse(SpecPart):
         kinds = [key for key in _ORIGINS if getattr(self, key) is not None]
         if len(kinds) != 1:
             both = " and ".join(f"`{key}`" for key in kinds)
-            why = f"says both {both}" if kinds else "has no `use`, `mcp` or `openapi`"
+            why = f"says both {both}" if kinds else "has no `use`, `mcp`, `openapi` or `memory`"
             hint = "write `use: ./tools.py:name`, `mcp: {command: [...]}` or `openapi: {...}`"
             raise PydanticCustomError("origin", "the tool {why}", {"why": why, "hint": hint})
-        misplaced = "only" if self.only and self.mcp is None else None
-        misplaced = "isolate" if self.isolate is not None and self.is_source else misplaced
-        for key in ("approve", "effect"):
-            if isinstance(getattr(self, key), dict) and not self.is_source:
-                misplaced = key
+        misplaced = self._misplaced(kinds[0])
         if misplaced is not None:
-            what = {"use": "a single tool", "mcp": "a server"}.get(kinds[0], "`openapi`")
+            what = _KINDS.get(kinds[0], "`openapi`")
             hints = {"effect": "write `effect: once`", "approve": "write `approve: true`"}
             hint = hints.get(misplaced, "leave it out")
             context = {"key": misplaced, "what": what, "hint": hint, "where": [misplaced]}
             raise PydanticCustomError("origin", "`{key}` does not go with {what}", context)
         return self
+
+    def _misplaced(self, kind: str) -> str | None:
+        """A key that tools of the origin `kind` do not have."""
+        if self.isolate is not None and kind != "use":
+            return "isolate"
+        if self.only and kind not in ("mcp", "memory"):
+            return "only"
+        if "search" in self.model_fields_set and kind != "memory":
+            return "search"
+        if self.effect is not None and kind == "memory":  # its tools declare their own
+            return "effect"
+        for key in ("approve", "effect"):
+            if isinstance(getattr(self, key), dict) and kind == "use":
+                return key
+        return None
 
 
 Tool = Annotated[ToolUse, expands("use", str | ToolUse), shortens("use")]

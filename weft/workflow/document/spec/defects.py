@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from weft.core.errors import BuildError
 from weft.core.suggestion import closest
 from weft.workflow.document.spec.declarations import (
+    EmbeddingUse,
     IsolationSpec,
     McpUse,
     ModelSpec,
@@ -51,6 +52,7 @@ _PARTS: Mapping[str, type[BaseModel]] = {
     "isolate": IsolationSpec,
     "mcp": McpUse,
     "openapi": OpenApiUse,
+    "search": EmbeddingUse,
     "weights": WeightsSpec,
     "price": PriceSpec,
     "think": NodeThinkSpec,
