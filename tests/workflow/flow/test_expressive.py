@@ -68,6 +68,7 @@ def test_builtins_are_functions() -> None:
     words = flow.input("words", list[str])
     flow.output(
         length=flow.call(len, "abc"),
+        upper=flow.call(str.upper, "abc"),
         sorted=flow.call(sorted, words, reverse=True),
         largest=flow.call(max, 3, flow.call(len, words)),
         number=flow.call(int, "12"),
@@ -78,6 +79,7 @@ def test_builtins_are_functions() -> None:
     flow.check()
     assert flow.run_sync(words=["b", "aa"]).outputs == {
         "length": 3,
+        "upper": "ABC",
         "sorted": ["b", "aa"],
         "largest": 3,
         "number": 12,

@@ -20,7 +20,7 @@ class PositionalCall:
         own = [Parameter(name, Parameter.KEYWORD_ONLY) for name in names]
         self.__signature__ = Signature([*own, Parameter("named", Parameter.VAR_KEYWORD)])
 
-    def __call__(self, **values: Any) -> Any:
+    def __call__(self, /, **values: Any) -> Any:
         positional = [values.pop(name) for name in self._names]
         return self.__wrapped__(*positional, **values)
 
