@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from weft.workflow import Flow, FlowResult, FlowRun, Handle, json_schema, literal, load, loads
     from weft.workflow.apps.ask import ask, ask_sync
     from weft.workflow.apps.think import think, think_sync
-    from weft.workflow.flow.flow import check
+    from weft.workflow.flow.load import check
     from weft.workflow.history.simulation import advise, simulate
     from weft.workflow.runtime.conversations import Conversations
     from weft.workflow.runtime.journals import open_journal
@@ -78,7 +78,7 @@ _NAMES = {
     "weft.workflow": "Flow FlowResult FlowRun Handle json_schema literal load loads",
     "weft.workflow.apps.ask": "ask ask_sync",
     "weft.workflow.apps.think": "think think_sync",
-    "weft.workflow.flow.flow": "check",
+    "weft.workflow.flow.load": "check",
     "weft.workflow.history.simulation": "advise simulate",
     "weft.workflow.runtime.conversations": "Conversations",
     "weft.workflow.runtime.journals": "open_journal",

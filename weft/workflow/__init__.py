@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from weft.workflow.document import WorkflowDocument, json_schema
     from weft.workflow.document.graph_view import GraphView, ViewEdge, ViewNode
     from weft.workflow.flow import Expression, Flow, Handle
-    from weft.workflow.flow.flow import check, load, loads
+    from weft.workflow.flow.load import check, load, loads
     from weft.workflow.flow.python_values import literal
     from weft.workflow.runtime.models.factory import Models, ModelSource
     from weft.workflow.runtime.results.result import FlowResult
@@ -29,7 +29,7 @@ _NAMES = {
     "weft.workflow.document": "WorkflowDocument json_schema",
     "weft.workflow.document.graph_view": "GraphView ViewEdge ViewNode",
     "weft.workflow.flow": "Expression Flow Handle",
-    "weft.workflow.flow.flow": "check load loads",
+    "weft.workflow.flow.load": "check load loads",
     "weft.workflow.flow.python_values": "literal",
     "weft.workflow.runtime.models.factory": "ModelSource Models",
     "weft.workflow.runtime.results.result": "FlowResult",

@@ -166,6 +166,7 @@ class NodeTermination(ABC):
         timed = policy.timeout_s is not None or policy.limit is not None
         if timed or state.phase is NodePhase.BACKOFF:
             self.out.append(ClearTimers(state))
+            state.due_s = None  # what replaces the attempt has its own time
         if state.phase is NodePhase.ASKING:
             self.questions.pop(state.node.id, None)
             self._continue_timeouts(state)

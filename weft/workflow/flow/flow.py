@@ -17,7 +17,7 @@ from weft.core.loggers import logger
 from weft.core.ports import ModelClient, ToolRunner
 from weft.durability.calls import Confirmation
 from weft.workflow.document import WorkflowDocument
-from weft.workflow.document.loader import load_text, load_unit
+from weft.workflow.document.loader import load_unit
 from weft.workflow.document.python_types import (
     fields_of,
     has_instances_in,
@@ -454,31 +454,3 @@ def _changes_of(flows: Iterable[AnyFlow]) -> dict[AnyFlow, int]:
 
 
 _FLOW_KEYWORDS = ("inputs", "outputs", "description", "models", "tools", "folder")
-
-
-def load(path: str | Path) -> Flow:
-    """The workflow in a file. Imports no tools: see `Flow.check`.
-
-    Raises: `SourceError`, with file, line, column and a hint, for every defect.
-    """
-    return Flow.of(load_unit(Path(path)))
-
-
-def check(path: str | Path) -> Flow:
-    """Load and check a workflow file in one pass: keys, names, types, tools and models.
-
-    Imports the Python files and modules that it names.
-
-    Raises: `SourceError` for the first defect; its `defects` are all of them, in order.
-    """
-    from weft.workflow.runtime.compiled import check_file as checked
-
-    return Flow.of(checked(Path(path)))
-
-
-def loads(text: str, file: str = "<text>") -> Flow:
-    """The workflow in a text; relative paths are relative to the folder of `file`.
-
-    Raises: `SourceError`, with file, line, column and a hint, for every defect.
-    """
-    return Flow.of(load_text(text, file))
