@@ -176,7 +176,8 @@ def _resumed(
     try:
         return flow.resume(run, confirmed=judged, **begun)
     except InputError as error:
-        if judged and "needs a confirmation" in str(error):
+        used = ("needs a confirmation", "cannot be changed")
+        if judged and any(words in str(error) for words in used):
             return _resumed(flow, run, {}, begun)  # an earlier part has used the person's word
         if "has succeeded" in str(error):
             return None

@@ -126,7 +126,11 @@ def test_an_asking_run_is_reported_as_such() -> None:
 Chat = Callable[..., Awaitable[Any]]
 
 
-def gateway(body: Callable[[Chat, httpx2.AsyncClient], Awaitable[None]], **options: Any) -> None:
+def gateway(
+    body: Callable[[Chat, httpx2.AsyncClient], Awaitable[None]],
+    limits: GatewayOptions | None = None,
+    **options: Any,
+) -> None:
     """Run `body` against a gateway of both workflows."""
     flows = [weft.load("pay.yaml")]
     if options.get("answers"):
@@ -134,7 +138,7 @@ def gateway(body: Callable[[Chat, httpx2.AsyncClient], Awaitable[None]], **optio
         flows.append(weft.load("two.yaml"))
 
     async def main() -> None:
-        served = WorkflowGateway(flows, GatewayOptions(port=0), **options)
+        served = WorkflowGateway(flows, limits or GatewayOptions(port=0), **options)
         served.bind()
         ready = asyncio.Event()
         serving = asyncio.create_task(served.serve(ready.set))
@@ -261,3 +265,38 @@ def test_without_elicitation_the_result_says_what_is_asked_and_how_to_answer() -
         assert f"weft answer {meta['weft/run']} day VALUE" in text
         assert meta["weft/questions"][0]["node"] == "day"
     assert made() == []
+
+
+def test_a_run_that_asks_holds_no_slot_of_the_gateway() -> None:
+    async def body(chat: Chat, client: httpx2.AsyncClient) -> None:
+        first, second = choice(await chat("pay")), choice(await chat("pay"))
+        assert first["asking"]["run"] != second["asking"]["run"]
+        assert "weft_gateway_running 0.0" in (await client.get("/metrics")).text
+        for asks in (second, first):
+            assert "asking" not in choice(await chat("pay", asks["message"]["content"], "yes"))
+        assert len(made()) == 2
+
+    limits = GatewayOptions(port=0, max_concurrent=1, max_waiting=0)
+    gateway(body, limits, journal=MemoryJournal(), answers=True)
+
+
+def test_a_call_that_waits_for_a_person_holds_no_slot_of_its_tool() -> None:
+    nodes = '  also: {tool: transfer, with: {to: al, amount: 1}}\noutputs: {also: "{{ also }}", '
+    limit = "run: {limits: {transfer: 1}, concurrency: 1}\n"
+    Path("both.yaml").write_text(limit + PAY.replace("outputs: {", nodes))
+    asked = []
+
+    async def main() -> weft.FlowResult:
+        both = asyncio.Event()
+
+        async def answer(question: weft.PendingQuestion) -> bool:
+            asked.append(question.node)
+            if len(asked) == 2:
+                both.set()
+            await asyncio.wait_for(both.wait(), 20)
+            return True
+
+        return await weft.load("both.yaml").run(answer=answer)
+
+    assert asyncio.run(main()).status == "succeeded"
+    assert (len(asked), len(made())) == (2, 2)
