@@ -78,6 +78,7 @@ _BARE: dict[tuple[str, ...], tuple[int, str]] = {
     ("schema",): (0, "$schema"),
     ("model", "list"): (0, "the package weft-weights is missing"),
     ("model", "pull", "smollm2-135m-instruct"): (1, _LOCAL),
+    ("conversations", "list"): (0, ""),
     ("decoders",): (2, _LOCAL),
     ("think", "hi", "--model", "local:./model"): (1, _LOCAL),
     ("think", "hi", "--model", "m", "--base-url", _NOWHERE): (1, "cannot connect"),

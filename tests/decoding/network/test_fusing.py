@@ -17,7 +17,7 @@ from weft.decoding.network.fused_decoder import FusedLayer
 from weft.decoding.network.network import Network
 from weft.decoding.network.options import NetworkOptions, Quantization
 from weft.decoding.network.packing import Span
-from weft.decoding.network.quantization import Int4Linear, Int8Linear, quantize
+from weft.decoding.network.quantization import Int4Linear, Int8Linear, UnpackedLinear, quantize
 from weft.decoding.speculative.pass_costs import _name
 
 INT8 = pytest.param(
@@ -105,12 +105,22 @@ def test_without_the_operators_the_layers_stay_as_they_are(
     wide: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fused = read(Network.load(wide, EXACT), (8,))
-    monkeypatch.setattr(quantization, "can_pack", lambda: False)
+    monkeypatch.setattr(quantization, "can_pack", lambda *_: False)
     network = Network.load(wide, EXACT)
     assert not any(isinstance(layer, FusedLayer) for layer in layers(network))
     torch.testing.assert_close(read(network, (8,)), fused, rtol=1e-4, atol=1e-4)
     with pytest.raises(CapabilityError, match="int4"):
         Network.load(wide, NetworkOptions(dtype="bfloat16", quantization="int4", threads=1))
+
+
+def test_where_bfloat16_cannot_be_packed_it_is_read_as_it_is(
+    wide: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = read(Network.load(wide, EXACT), (8,))
+    monkeypatch.setattr(quantization, "can_pack", lambda dtype=None: dtype != torch.bfloat16)
+    network = Network.load(wide, NetworkOptions(dtype="bfloat16", threads=1))
+    assert {type(layer.linears.down) for layer in layers(network)} == {UnpackedLinear}
+    torch.testing.assert_close(read(network, (8,)), exact, rtol=0.1, atol=0.2)
 
 
 def test_auto_goes_by_the_weights(wide: Path, four_bits: Path) -> None:
@@ -205,6 +215,9 @@ def test_what_cannot_be_had_is_refused(tiny_path: Path, wide: Path) -> None:
         Network.load(tiny_path, NetworkOptions(dtype="bfloat16", quantization="int4"))
 
 
+@pytest.mark.skipif(
+    not quantization.can_pack(torch.bfloat16), reason="this CPU has no instructions for bfloat16"
+)
 @pytest.mark.model
 @pytest.mark.parametrize("quantization", ["auto", INT8])
 def test_the_embedded_model_gives_a_token_the_same_logits_in_any_pass(

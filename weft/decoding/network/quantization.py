@@ -150,22 +150,42 @@ class PackedLinear(nn.Module):  # type: ignore[misc]
         return multiply(x, self._weight, self._bias, "none", [], "")
 
 
-def can_pack() -> bool:
-    """Whether this build of torch has the operators."""
-    return all(hasattr(torch.ops.mkldnn, operator) for operator in _OPERATORS)
+class UnpackedLinear(nn.Module):  # type: ignore[misc]
+    """A linear layer whose weight stays as it is, for machines that cannot pack its dtype."""
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None = None) -> None:
+        super().__init__()
+        self._weight, self._bias = weight.detach(), bias
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x: [..., in] -> [..., out]"""
+        return nn.functional.linear(x, self._weight, self._bias)
+
+
+def can_pack(dtype: torch.dtype = torch.float32) -> bool:
+    """Whether this build of torch has the operators, and this CPU instructions for `dtype`."""
+    mkldnn = torch.ops.mkldnn
+    has_operators = all(hasattr(mkldnn, operator) for operator in _OPERATORS)
+    if not has_operators or dtype != torch.bfloat16:
+        return has_operators
+    return bool(mkldnn._is_mkldnn_bf16_supported())  # noqa: SLF001
+
+
+def _linear(weight: torch.Tensor, bias: torch.Tensor | None = None) -> nn.Module:
+    return (PackedLinear if can_pack(weight.dtype) else UnpackedLinear)(weight, bias)
 
 
 def pack_linears(model: nn.Module) -> None:
-    """Replace the model's linear layers, where this build of torch can; else leave them."""
-    if not can_pack():
-        return
+    """Replace the model's linear layers, where `can_pack`; leave the others."""
     for module in list(model.modules()):
         for name, child in list(module.named_children()):
-            if type(child) is nn.Linear and child.weight.device.type == "cpu":
+            if type(child) is not nn.Linear or child.weight.device.type != "cpu":
+                continue
+            if can_pack(child.weight.dtype):
                 setattr(module, name, PackedLinear(child.weight, child.bias))
 
 
-_MAKERS: dict[str, LinearMaker] = {"none": PackedLinear, "int4": Int4Linear, "int8": Int8Linear}
+_MAKERS: dict[str, LinearMaker] = {"none": _linear, "int4": Int4Linear, "int8": Int8Linear}
 _OUTPUTS = 16
 """The kernel of 4 bits takes outputs in multiples of so many."""
 
