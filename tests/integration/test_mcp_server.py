@@ -334,19 +334,3 @@ def test_a_port_that_is_taken(house: tuple[str, Trace]) -> None:
     )
     assert second.returncode == 1
     assert "cannot listen" in second.stderr
-
-
-def test_a_workflow_that_asks_a_person_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "asking.yaml"
-    file.write_text('name: a\nnodes: {sure: {ask: "Sure?"}}\noutputs: {x: "{{ sure }}"}\n')
-    done = subprocess.run(
-        [sys.executable, "-m", "weft", "mcp", str(file)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "nobody to ask" in done.stderr
-    assert not done.stdout
