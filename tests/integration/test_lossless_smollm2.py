@@ -51,9 +51,9 @@ def model() -> Iterator[LocalModel]:
 
 @pytest.fixture(scope="module")
 def embedded() -> Iterator[LocalModel]:
-    """As a workflow has it: weights in the 4 bits of their file."""
+    """As a workflow has it: weights in the 4 bits of their file, where the CPU has bfloat16."""
     try:
-        model = LocalModel(MODEL, LocalOptions(dtype="bfloat16", threads=1))
+        model = LocalModel(MODEL, LocalOptions(threads=1))
     except ModelNotFound as missing:
         pytest.skip(str(missing))
     yield model
@@ -109,7 +109,9 @@ def test_the_text_is_the_plain_one(model: LocalModel, name: str, temperature: fl
 
 
 @pytest.mark.parametrize("name", FAST)
-def test_chains_of_drafts_are_exact_in_four_bits(embedded: LocalModel, name: str) -> None:
+def test_chains_of_drafts_are_exact_as_the_engine_is_by_default(
+    embedded: LocalModel, name: str
+) -> None:
     plain = answers(embedded, requests(0.8, AUTOREGRESSIVE), 1)
     alone = answers(embedded, requests(0.8, Lossless(name)), 1)
     together = answers(embedded, requests(0.8, Lossless(name)), len(PROMPTS))
