@@ -88,7 +88,7 @@ def test_no_tool_hangs_or_kills_a_run(tmp_path: Path) -> None:
     assert told["outputs"] == {"fine": "A"}
     assert outcomes["after"]["status"] == "skipped"
     assert "raises" in told["missing"]["after"]
-    assert told["leaked"] == ["clings"]
+    assert told["leaked"] == ["blocks", "clings"]
 
 
 def test_the_table_says_what_happened(tmp_path: Path) -> None:
@@ -99,4 +99,4 @@ def test_the_table_says_what_happened(tmp_path: Path) -> None:
     table = ended.stdout
     for name, error in ERRORS.items():
         assert any(line.startswith(f"{name} ") and error in line for line in table.splitlines())
-    assert "did not stop when cancelled: clings" in table
+    assert "did not stop when cancelled: blocks, clings" in table
