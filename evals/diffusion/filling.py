@@ -46,9 +46,9 @@ from weft.decoding.sampling import CounterRng, SamplingParams
 from weft.serving.local import LocalModel, LocalOptions
 from weft.serving.local.grammar import GrammarCompiler
 from weft.serving.local.vocabulary import Vocabulary
-from weft.serving.openai.answer import parse_output
 from weft.serving.weights import locate
 from weft.training.diffusion.block.documents import GeneratedDocument, random_document, random_form
+from weft.validation import read_answer
 
 _AUTOREGRESSIVE: Final = "smollm2-135m-instruct"
 _BLOCK: Final = "smollm2-block"
@@ -296,7 +296,7 @@ def _value(found: Sequence[Row], metric: str) -> float:
 
 def _fits(text: str, schema: JsonSchema) -> bool:
     try:
-        parse_output(text, schema)
+        read_answer(text, schema)
     except ModelError:
         return False
     return True

@@ -117,6 +117,7 @@ def test_what_the_server_can_do_is_found_out(live_vllm: LiveVllm) -> None:
             top_logprobs=20,
             adapters=(ADAPTER,),
             max_context_tokens=CONTEXT,
+            media=("image", "audio"),
         )
 
     with_client(live_vllm, body)

@@ -18,13 +18,15 @@ from tests.docs.pages import DOCS, ROOT, blocks, name, pages
 
 _PATH: Final = re.compile(r"\b(?:weft|tests|evals|examples|scripts)/[\w./-]*[\w/]")
 _DOTTED: Final = re.compile(r"\bweft\.[a-z_]\w*(?:\.\w+)+")
+MCP_KEYS: Final = {"weft/run", "weft/questions"}
+"""Keys of results of `weft mcp`."""
 WRITTEN: Final = [page for page in pages() if page.parent != DOCS / "reference"]
 
 
 @pytest.mark.parametrize("page", WRITTEN, ids=name)
 def test_every_path_is_there(page: Path) -> None:
     text = re.sub(r"<!--.*?-->", "", page.read_text("utf-8"), flags=re.DOTALL)
-    for path in set(_PATH.findall(text)) - {"weft/run"}:  # a key of MCP results
+    for path in set(_PATH.findall(text)) - MCP_KEYS:
         assert any((ROOT / f"{path}{end}").exists() for end in ("", ".py")), path
 
 

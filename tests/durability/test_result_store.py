@@ -178,7 +178,7 @@ def test_a_file_that_is_no_store_is_a_typed_error_and_stays_untouched(
 
 
 def test_a_lock_that_stays_is_retryable(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.durability.result_store._BUSY_S", 0.01)
+    monkeypatch.setattr("weft.durability.database_file.BUSY_S", 0.01)
     asyncio.run(_put(path, "k", 1))
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")

@@ -20,7 +20,7 @@ def given(*records: Record) -> list[float]:
     for record in records:
         together.take(record)
     ends = [record for record in records if isinstance(record, ModelAnswered | ToolReturned)]
-    return [together.at_s(end) for end in ends]
+    return [together.due(end).at_s for end in ends]
 
 
 def finished(node: str, status: str, at_s: float) -> NodeFinished:

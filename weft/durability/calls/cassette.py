@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, get_args
+from typing import Any, Final, NamedTuple, get_args
 
 from weft.core.calls import (
     CallEvent,
@@ -47,31 +47,44 @@ _Ended = ModelAnswered | ToolReturned
 _Key = tuple[NodeId, int, str]
 
 
-class AnswerGroups:
-    """Groups answers that arrived together; `at_s` is when each is to be given.
+class Due(NamedTuple):
+    """When the end of a call is to be given: its place among all ends and the number of its group,
+    both in the order of the record, and the second of the run."""
 
-    That is the time of the last answer of the group, at most 50 ms after the first. Takes the
+    order: int
+    group: int
+    at_s: float
+
+
+class AnswerGroups:
+    """Groups answers that arrived together; `due` is when each is to be given.
+
+    The second is that of the last answer of the group, at most 50 ms after the first. Takes the
     records of a run in order.
     """
 
     def __init__(self) -> None:
-        self._at_s: dict[_Key, float] = {}
-        self._open: list[_Ended] = []
+        self._due: dict[_Key, Due] = {}
+        self._open: list[_Key] = []
+        self._group = 0
+        self._opened_s = 0.0
 
     def take(self, record: Record) -> None:
         """Add the next record."""
         if isinstance(record, _Ended):
-            if self._open and record.at_s - self._open[0].at_s > _CLOSE_S:
-                self._open = []
-            self._open.append(record)
-            for each in self._open:
-                self._at_s[_key(each)] = record.at_s
+            if not self._open or record.at_s - self._opened_s > _CLOSE_S:
+                self._open, self._opened_s = [], record.at_s
+                self._group += 1
+            self._due[_key(record)] = Due(len(self._due), self._group, record.at_s)
+            self._open.append(_key(record))
+            for key in self._open:
+                self._due[key] = self._due[key]._replace(at_s=record.at_s)
         elif isinstance(record, _ACTIONS) or _failed(record):
             self._open = []
 
-    def at_s(self, ended: _Ended) -> float:
-        """The second of the run at which `ended` is to be given."""
-        return max(ended.at_s, self._at_s.get(_key(ended), 0.0))
+    def due(self, ended: _Ended) -> Due:
+        """When `ended` is to be given."""
+        return self._due[_key(ended)]
 
 
 def _failed(record: Record) -> bool:
@@ -200,9 +213,9 @@ class Cassette:
         """The recorded tools of the server `source`; None where they were not listed."""
         return self._listed.get(source)
 
-    def answered_s(self, ended: ModelAnswered | ToolReturned) -> float:
-        """The second of the run at which the end of a call is to be given."""
-        return self._answer_groups.at_s(ended)
+    def due(self, ended: ModelAnswered | ToolReturned) -> Due:
+        """When the end of a call is to be given."""
+        return self._answer_groups.due(ended)
 
     def left(self) -> tuple[Drift, ...]:
         """Finished recorded calls that have not been played: the program no longer makes them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from weft.core.calls import ModelAnswered, ToolCalled, ToolReturned
@@ -17,9 +18,10 @@ from weft.core.ports import (
     Warmable,
 )
 from weft.core.recorded_errors import error_of_failure
-from weft.core.values import Message, ToolSpec
+from weft.core.values import Completion, Message, ToolSpec
 from weft.durability.calls.cassette import Cassette
 from weft.durability.calls.history import RecordedCall, with_ports
+from weft.durability.calls.turns import Turn, Turns
 from weft.engine.scheduler.effects import CallSite, MadeCall, current_call_site
 
 
@@ -34,12 +36,22 @@ class CassettePlayer:
         self.cassette = cassette
         self._now_s = now_s
         self._clock = clock
+        self._turns = Turns(clock)
 
     async def until(self, at_s: float) -> None:
         """Wait until second `at_s` of the run."""
         delay_s = at_s - self._now_s()
         if delay_s > 0:
             await self._clock.sleep(delay_s)
+
+    def turn(self, ended: ModelAnswered | ToolReturned) -> AbstractContextManager[Turn]:
+        """The turn of the call that ended so; it is played within the block."""
+        return self._turns.begin(self.cassette.due(ended))
+
+    async def until_turn(self, turn: Turn) -> None:
+        """Wait until the end of a call is to be given."""
+        await self.until(turn.due.at_s)
+        await self._turns.wait(turn)
 
     async def cut_off(self, what: str) -> CassetteMiss:
         """The error for a call without a recorded end, after waiting for its cancellation."""
@@ -76,7 +88,8 @@ class ReplayingTools:
             raise refused[1]
         if not isinstance(known.ended, ToolReturned):
             raise await self._player.cut_off(name)
-        await self._player.until(self._player.cassette.answered_s(known.ended))
+        with self._player.turn(known.ended) as turn:
+            await self._player.until_turn(turn)
         if made is not None and known.ended.done == "done":
             (made.close if known.ended.failure is None else made.carried_out)()
         if known.ended.failure is not None:
@@ -132,26 +145,23 @@ class ReplayingClient:
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         what = f"the model {self._name}"
         known = self._player.cassette.model(_here(what), self._name, request)
-        for at_s, piece in known.pieces:
-            await self._player.until(at_s)
-            yield piece
-        yield await self._end(known, what)
+        if not isinstance(known.ended, ModelAnswered):
+            async for piece in self._pieces(known):
+                yield piece
+            raise await self._player.cut_off(what)
+        with self._player.turn(known.ended) as turn:
+            async for piece in self._pieces(known):
+                yield piece
+            await self._player.until_turn(turn)
+        yield _answer_of(known.ended)
 
     async def aclose(self) -> None:
         """Nothing is open."""
 
-    async def _end(self, known: RecordedCall, what: str) -> ModelEvent:
-        if not isinstance(known.ended, ModelAnswered):
-            raise await self._player.cut_off(what)
-        await self._player.until(self._player.cassette.answered_s(known.ended))
-        if known.ended.failure is not None:
-            error = error_of_failure(known.ended.failure)
-            error.retry_after_s = known.ended.retry_after_s
-            if isinstance(error, ModelError):
-                error.usage = known.ended.usage
-            raise error
-        assert known.ended.completion is not None
-        return known.ended.completion
+    async def _pieces(self, known: RecordedCall) -> AsyncGenerator[ModelEvent, None]:
+        for at_s, piece in known.pieces:
+            await self._player.until(at_s)
+            yield piece
 
 
 class _StartableReplay(ReplayingClient):
@@ -195,6 +205,18 @@ _PORTS: Final[Mapping[type, type]] = {
     Tokenizing: _TokenizingReplay,
     Warmable: _WarmableReplay,
 }
+
+
+def _answer_of(ended: ModelAnswered) -> Completion:
+    """The answer. Raises: the error that was recorded instead of one."""
+    if ended.failure is not None:
+        error = error_of_failure(ended.failure)
+        error.retry_after_s = ended.retry_after_s
+        if isinstance(error, ModelError):
+            error.usage = ended.usage
+        raise error
+    assert ended.completion is not None
+    return ended.completion
 
 
 def _made_call(known: RecordedCall) -> MadeCall | None:
