@@ -18,6 +18,7 @@ import weft
 import weft.events as events
 from weft.errors import Cancelled, InputError, RunError
 from weft.testing import FakeModel, MemoryJournal, Reply
+from weft.workflow.runtime.blocking import run_blocking
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "events.md"
 
@@ -284,6 +285,33 @@ def test_ask_sync_and_think_sync_work_in_a_running_loop() -> None:
             writing(FakeModel(["x"])).run_sync(topik=1)
 
     asyncio.run(cell())
+
+
+def test_ctrl_c_while_the_thread_of_a_cell_starts_cancels_its_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, ended = threading.Event(), []
+
+    class Interrupted(threading.Thread):
+        def start(self) -> None:
+            super().start()
+            begun.wait(60)
+            raise KeyboardInterrupt
+
+    async def work() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    async def cell() -> None:
+        with pytest.raises(KeyboardInterrupt):
+            run_blocking(work)
+
+    monkeypatch.setattr("weft.workflow.runtime.blocking.Thread", Interrupted)
+    asyncio.run(cell())
+    assert ended == [True]
 
 
 def test_ctrl_c_in_a_cell_cancels_the_run_on_its_thread() -> None:

@@ -45,8 +45,8 @@ def _run_on_thread(coroutine: Coroutine[Any, Any, T]) -> T:
             outcome.set_exception(error)
 
     thread = Thread(target=copy_context().run, args=(work,), name="weft-run-sync", daemon=True)
-    thread.start()
     try:
+        thread.start()  # it waits too, and may be interrupted
         return outcome.result()
     finally:
         if not outcome.done():  # the caller was interrupted
