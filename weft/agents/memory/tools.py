@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final, Protocol
 
 from pydantic import Field
 
@@ -13,10 +13,19 @@ from weft.core.errors import BuildError
 from weft.core.suggestion import suggestion
 from weft.core.values import ToolSpec
 
-if TYPE_CHECKING:
-    from weft.agents.memory.memory import Memory
-
 MOST_HITS: Final = 100
+
+
+class Texts(Protocol):
+    """What the tools need of a `Memory`."""
+
+    async def add(self, text: str, tags: Sequence[str] = (), *, key: str | None = None) -> int: ...
+
+    async def search(self, query: str, k: int = 5, tags: Sequence[str] = ()) -> list[MemoryHit]: ...
+
+    async def forget(self, id: int) -> bool: ...  # noqa: A002 - the word of users
+
+    async def aclose(self) -> None: ...
 
 
 class MemoryTools:
@@ -30,7 +39,7 @@ class MemoryTools:
 
     def __init__(
         self,
-        memory: Memory,
+        memory: Texts,
         prefix: str,
         only: Sequence[str] = (),
         *,
