@@ -89,9 +89,9 @@ class LiveVllm:
 
 
 @contextmanager
-def serving(scratch: Path, cores: str = CORES) -> Iterator[LiveVllm]:
+def serving(scratch: Path) -> Iterator[LiveVllm]:
     """A healthy server; at the end, whatever happens, all of its processes are killed."""
-    live = LiveVllm(scratch, cores)
+    live = LiveVllm(scratch)
     try:
         live.wait()
         yield live

@@ -6,12 +6,12 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import ExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 
 import pytest
 
-from tests.live_vllm import NAME, LiveVllm, serving
+from tests.live_vllm import NAME, LiveVllm
 from tests.profile import share
 from weft.core.ports import ModelEvent, ModelRequest, Sampling, TextDelta, complete
 from weft.core.values import Completion, Message
@@ -36,8 +36,14 @@ def replicas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
     """
     last_core = str(min(1, (os.cpu_count() or 1) - 1))
     scratch = tmp_path_factory.mktemp("replicas")
-    with serving(scratch / "0", cores="0") as one, serving(scratch / "1", cores=last_core) as two:
-        yield one, two
+    with ExitStack() as stack:
+        pair = []
+        for name, core in (("0", "0"), ("1", last_core)):  # both load at the same time
+            pair.append(LiveVllm(scratch / name, cores=core))
+            stack.callback(pair[-1].kill)
+        for server in pair:
+            server.wait()
+        yield pair[0], pair[1]
 
 
 class CountingModel(OpenAIModel):
