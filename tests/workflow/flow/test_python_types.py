@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,6 +135,69 @@ def test_tools_and_calls_take_and_return_instances() -> None:
     assert result["point"] == Point(2, 2)
     assert result["place"] == {"name": "n", "at": Point(2, 5)}
     assert result["longest"] == found[0]
+
+
+NODES_OF_HITS: dict[str, Callable[[weft.Flow, Callable[..., Any]], Any]] = {
+    "default": lambda flow, hit: hit(default={"title": "b"}),
+    "default instance": lambda flow, hit: hit(default=Hit(title="b")),
+    "default none": lambda flow, hit: hit(default=None),
+    "fallback": lambda flow, hit: hit(fallback=hit(name="other")),
+    "join any": lambda flow, hit: flow.join(hit(name="a"), hit(name="b"), mode="any"),
+    "branch": lambda flow, hit: flow.branch(flow.value(True), {True: hit, False: {"title": "b"}}),
+    "value": lambda flow, hit: flow.value(hit()),
+    "break": lambda flow, hit: flow.loop(
+        {"title": "b"}, lambda _: leave(flow, hit), until="{{ false }}", max=2
+    ),
+}
+LISTS_OF_HITS: dict[str, Callable[[weft.Flow, Callable[..., Any]], Any]] = {
+    "join": lambda flow, hit: flow.join(hit(name="a"), hit(name="b")),
+    "best_effort": lambda flow, hit: flow.map(
+        [1, 2], lambda _: hit(), mode="best_effort", otherwise={"title": "b"}
+    ),
+    "list": lambda flow, hit: flow.value([hit(), hit()]),
+}
+
+
+def leave(flow: weft.Flow, hit: Callable[..., Any]) -> Any:
+    flow.break_if("{{ true }}", {"title": "a"})
+    return hit()
+
+
+def model_of(flow: weft.Flow) -> Callable[..., Any]:
+    return lambda **options: flow.model("m", "p", schema=Hit, **options)
+
+
+@pytest.mark.parametrize("case", NODES_OF_HITS)
+def test_nodes_that_pass_an_answer_on_pass_its_type_on(case: str) -> None:
+    flow = made(*['{"title": "a"}'] * 4)
+    flow.output(loud=flow.call(lambda hit: hit.loud, NODES_OF_HITS[case](flow, model_of(flow))))
+    result = flow.run_sync()
+    assert result.ok, (result.reasons, result.missing)
+    assert result["loud"] == "A"
+
+
+@pytest.mark.parametrize("case", LISTS_OF_HITS)
+def test_nodes_that_collect_answers_pass_their_type_on(case: str) -> None:
+    flow = made(*['{"title": "a"}'] * 4)
+    hits = LISTS_OF_HITS[case](flow, model_of(flow))
+    flow.output(
+        called=flow.call(lambda hits: [hit.loud for hit in hits], hits),
+        reduced=flow.reduce(
+            lambda hits, other: [hit.loud for hit in hits] + [other.title],
+            hits,
+            other=Hit(title="o"),
+        ),
+    )
+    result = flow.run_sync()
+    assert result.ok, (result.reasons, result.missing)
+    assert (result["called"], result["reduced"]) == (["A", "A"], ["A", "A", "o"])
+
+
+def test_a_value_of_several_types_is_plain() -> None:
+    flow = made('{"title": "a"}')
+    given = flow.model("m", "p", schema=Hit, default={"other": 1})
+    flow.output(plain=flow.call(lambda hit: hit["title"], given))
+    assert flow.run_sync()["plain"] == "a"
 
 
 def wrong() -> Hit:

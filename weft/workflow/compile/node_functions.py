@@ -61,6 +61,7 @@ def call(step: CallNode, unit: Unit) -> NodeFn:
 def reduce(step: ReduceNode, unit: Unit) -> NodeFn:
     """Call a plain function with a list, and named arguments."""
     over, arguments = value_template(step.over), value_template(step.arguments)
+    kinds = unit.types.arguments.get(id(step))
 
     async def node_fn(context: NodeContext, inputs: Inputs) -> Any:
         function = services_of(context).tools.function(unit, step.reduce)
@@ -69,7 +70,8 @@ def reduce(step: ReduceNode, unit: Unit) -> NodeFn:
             raise NodeFailed(
                 f"a reduce needs a list, not {type(values).__name__}", hint="see `over`"
             )
-        return await _call(function, (list(values),), arguments.render(inputs), step.reduce)
+        named = arguments.render(inputs)
+        return await _call(function, (list(values),), named, step.reduce, kinds)
 
     return node_fn
 

@@ -27,6 +27,8 @@ from weft.core.errors import BuildError, InputError, ModelOutputError, NodeFaile
 from weft.core.suggestion import suggestion
 
 _MOST_DEEP: Final = 8
+FIRST: Final = "*"
+"""The name of the one argument that is passed by position, where types are kept by name."""
 
 
 @dataclass(slots=True)
@@ -34,7 +36,7 @@ class PythonTypes:
     """The types that a Python program declared, which no file can name.
 
     answers    of model and ask nodes, by the id of the node's specification
-    arguments  of calls of functions without annotations, likewise, by name
+    arguments  of calls of functions without annotations, likewise, by name; see `FIRST`
     outputs    by name; a mapping or a list of types describes the parts of an output
     inputs     the type of all inputs together, or None
     result     the type of all outputs together, or None
@@ -142,7 +144,7 @@ class FunctionTypes:
 
     parameters: Mapping[str, Any]
     result: Any = None
-    first: str = ""
+    first: str | None = None
 
     def values(
         self,
@@ -152,19 +154,16 @@ class FunctionTypes:
     ) -> Sequence[Any]:
         """Replace plain data in `given` by instances; `others`: types of further arguments.
 
-        Returns `positional`, at most one value, likewise. Raises: `InputError` when one does not
-        fit.
+        Returns `positional`, at most one value, likewise; `others[FIRST]` is its type where it has
+        no annotation. Raises: `InputError` when one does not fit.
         """
-        if positional and self.first in self.parameters:
-            named = {self.first: positional[0]}
-            self.values(named)
-            return [named[self.first]]
-        for name, kind in {**(others or {}), **self.parameters}.items():
+        kinds = {**(others or {}), **self.parameters}
+        first = kinds.pop(FIRST, None) if self.first is None else kinds.get(self.first)
+        for name, kind in kinds.items():
             if name in given:
-                try:
-                    given[name] = instance(kind, given[name])
-                except ValidationError as error:
-                    raise InputError(f"`{name}` does not fit: {first_error(error)}") from error
+                given[name] = _fitting(kind, given[name], name)
+        if positional and first is not None:
+            return [_fitting(first, positional[0], self.first or "the value")]
         return positional
 
     def returned(self, value: Any, name: str) -> Any:
@@ -195,10 +194,35 @@ def function_types(function: Callable[..., Any]) -> FunctionTypes:
         hints = annotations_of(function)
         result = hints.pop("return", None)
         parameters = {name: kind for name, kind in hints.items() if _usable(kind)}
-        first = next(iter(hints), "")
+        first = next(iter(parameters), None)
+        if first != _first_parameter(function):
+            first = None
         known = FunctionTypes(parameters, result if _usable(result) else None, first)
         _KNOWN[function] = known
     return known
+
+
+def _first_parameter(function: Callable[..., Any]) -> str | None:
+    try:
+        return next(iter(inspect.signature(function).parameters), None)
+    except (ValueError, TypeError):  # some builtins have none
+        return None
+
+
+def _fitting(kind: Any, value: Any, name: str) -> Any:
+    try:
+        return instance(kind, value)
+    except ValidationError as error:
+        raise InputError(f"`{name}` does not fit: {first_error(error)}") from error
+
+
+def fits(kind: Any, value: object) -> bool:
+    """Whether plain data, or an instance, is a value of `kind`."""
+    try:
+        instance(kind, value)
+    except (ValidationError, PydanticUserError):
+        return False
+    return True
 
 
 def _usable(kind: Any) -> bool:

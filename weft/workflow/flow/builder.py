@@ -9,11 +9,12 @@ from typing import Any, Literal, Unpack
 
 from weft.core.keywords import expect
 from weft.workflow.document.python_types import (
+    FIRST,
     item_type,
     list_of,
 )
 from weft.workflow.document.unit import ONLY_PYTHON
-from weft.workflow.flow.handle import Expression, kind_of, source_of
+from weft.workflow.flow.handle import Expression, kind_of, shared_kind, source_of
 from weft.workflow.flow.node_adder import NODE_OPTIONS, NodeAdder, node_name_of
 from weft.workflow.flow.node_signatures import (
     AskSignature,
@@ -229,7 +230,7 @@ class FlowBuilder(NodeAdder):
             **({} if width is None else {"width": width}),
             **self._join(mode, k, valid, otherwise),
         }
-        return self._add(fields, options, "map", list_of(kind))
+        return self._add(fields, options, "map", list_of(_item_kind(kind, otherwise)))
 
     @checked_as(ReduceSignature)  # type: ignore[type-abstract]
     def reduce(
@@ -244,9 +245,11 @@ class FlowBuilder(NodeAdder):
         """Reduce a list to one value: `function(list, **values)`, a plain function."""
         options, named = split(values, NODE_OPTIONS)
         reference = self._reference(function)
-        given = self._values(arguments_of("flow.reduce", function, (), args, named, NODE_OPTIONS))
-        fields = {"reduce": reference, "over": self._value(over), "with": given}
-        return self._add(fields, options, reference.rpartition(":")[2], result_type(function))
+        given = arguments_of("flow.reduce", function, (), args, named, NODE_OPTIONS)
+        fields = {"reduce": reference, "over": self._value(over), "with": self._values(given)}
+        made = self._add(fields, options, reference.rpartition(":")[2], result_type(function))
+        self._type_arguments(made, function, {FIRST: over, **given})
+        return made
 
     @checked_as(JoinSignature)  # type: ignore[type-abstract]
     def join(
@@ -265,7 +268,10 @@ class FlowBuilder(NodeAdder):
         """
         self._known("join", options)
         fields = {"join": [node_name_of(branch) for branch in branches]}
-        return self._add({**fields, **self._join(mode, k, valid, otherwise)}, options, "join")
+        shared = shared_kind(kind_of(branches[0]), branches[1:]) if branches else None
+        kind = _item_kind(shared, otherwise)
+        kind = kind if mode in ("any", "first_valid") else list_of(kind)
+        return self._add({**fields, **self._join(mode, k, valid, otherwise)}, options, "join", kind)
 
     # -- control -------------------------------------------------------------------------------
 
@@ -284,8 +290,13 @@ class FlowBuilder(NodeAdder):
             str(case).lower() if isinstance(case, bool) else str(case): self._case(body)
             for case, body in cases.items()
         }
-        kinds = [kind for _, kind in bodies.values()]
-        kind = kinds[0] if kinds and all(each == kinds[0] for each in kinds) else None
+        made = [
+            kind
+            for case, (_, kind) in zip(cases.values(), bodies.values(), strict=True)
+            if _makes(case)
+        ]
+        kind = made[0] if made and all(each == made[0] for each in made) else None
+        kind = shared_kind(kind, [case for case in cases.values() if not _makes(case)])
         ways = {case: body for case, (body, _) in bodies.items()}
         return self._add({"branch": self._value(on), "cases": ways}, options, "branch", kind)
 
@@ -337,7 +348,7 @@ class FlowBuilder(NodeAdder):
         given = {key: option for key, option in options.items() if option is not None}
         fields = {"break": self._value(condition), "value": self._value(value)}
         self._add(fields, given, "break_if")
-        self._level.exits.append(kind_of(value))
+        self._level.exits.append(value)
 
     @checked_as(AskSignature)  # type: ignore[type-abstract]
     def ask(
@@ -360,3 +371,13 @@ class FlowBuilder(NodeAdder):
     @abstractmethod
     def name(self) -> str:
         """The workflow's name."""
+
+
+def _item_kind(kind: Any, otherwise: object) -> Any:
+    """The type of what a map or a join collects, where `otherwise` stands for what failed."""
+    return kind if otherwise is ... else shared_kind(kind, [otherwise])
+
+
+def _makes(case: object) -> bool:
+    """Whether a case of a branch makes nodes, or is a handle, rather than a plain value."""
+    return isinstance(case, Expression) or callable(case)

@@ -9,12 +9,12 @@ A handle contains only the text of an expression. Using it as a value raises `Ty
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, NoReturn, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Annotated, Any, NoReturn, Optional, TypeVar
 
 from weft.core.errors import BuildError
 from weft.core.ids import is_name
-from weft.workflow.document.python_types import has_instances, item_type, list_of, part_of
+from weft.workflow.document.python_types import fits, has_instances, item_type, list_of, part_of
 
 _USE = "it has a value only in a run"
 
@@ -135,8 +135,29 @@ fields, items, and arguments of functions are checked; in the program it is a `N
 
 
 def kind_of(value: object) -> Any:
-    """The Python type that a handle stands for; None where it is unknown, or for other values."""
-    return value._kind if isinstance(value, NodeHandle) else None  # noqa: SLF001
+    """The Python type of a handle, an instance, or a list of them of one type; None: unknown."""
+    if isinstance(value, Expression):
+        return value._kind if isinstance(value, NodeHandle) else None  # noqa: SLF001
+    if isinstance(value, (list, tuple)) and value:
+        return list_of(shared_kind(kind_of(value[0]), value[1:]))
+    return type(value) if has_instances(type(value)) else None
+
+
+def shared_kind(kind: Any, others: Iterable[object]) -> Any:
+    """The type of a value that is of `kind`, or one of `others`: handles and plain values.
+
+    Where one of them is None it is optional. None: unknown, as it is for values of several types.
+    """
+    optional = False
+    for other in others:
+        if isinstance(other, Expression):
+            fit = kind_of(other) == kind
+        else:
+            optional |= other is None
+            fit = kind is None or other is None or fits(kind, other)
+        if not fit:
+            return None
+    return Optional[kind] if optional and kind is not None else kind  # noqa: UP045 - any type
 
 
 class InputHandles:
@@ -164,8 +185,6 @@ def kinds_of(value: object) -> Any:
         return {key: kinds_of(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [kinds_of(item) for item in value]
-    if not isinstance(value, Expression) and has_instances(type(value)):
-        return type(value)
     return kind_of(value)
 
 

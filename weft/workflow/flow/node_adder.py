@@ -23,7 +23,7 @@ from weft.workflow.document.spec.fields import free_name
 from weft.workflow.document.spec.nodes import Body
 from weft.workflow.document.unit import ONLY_PYTHON, Unit
 from weft.workflow.flow.checked_node import checked_node
-from weft.workflow.flow.handle import Expression, NodeHandle, kind_of, source_of
+from weft.workflow.flow.handle import Expression, NodeHandle, kind_of, shared_kind, source_of
 from weft.workflow.flow.python_values import (
     Function,
     FunctionReferences,
@@ -105,9 +105,8 @@ class NodeAdder(ABC):
         raw |= {key: self._option(key, value) for key, value in options.items() if key != "name"}
         self._level.nodes[name] = checked_node(raw, name)
         self._changed()
-        if options.keys() & {"fallback", "degrade", "default"}:
-            kind = None  # the value may be another's
-        return NodeHandle(name, self, kind)
+        others = [options[key] for key in ("fallback", "degrade", "default") if key in options]
+        return NodeHandle(name, self, shared_kind(kind, others))
 
     def _option(self, key: str, value: Any) -> Any:
         if key in ("fallback", "degrade"):
@@ -138,9 +137,8 @@ class NodeAdder(ABC):
         try:
             handles = zip_longest(names, kinds[: len(names)])
             result = body(*(NodeHandle(name, self, kind) for name, kind in handles))
-            kind = kind_of(result)
-            same = all(each == kind for each in self._level.exits)
-            return self._level.body(result, self._value), kind if same else None
+            kind = shared_kind(kind_of(result), self._level.exits)
+            return self._level.body(result, self._value), kind
         finally:
             outer.inner |= {*names, *self._level.nodes, *self._level.inner}
             self._level = outer

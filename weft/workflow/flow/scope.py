@@ -21,7 +21,7 @@ class FlowScope:
     """Nodes by name. `bound`: names other than nodes that exist in the scope.
 
     `inner`: the names in bodies of its nodes, which a later node of the scope must not take.
-    `exits`: the types of the values with which breaks end the loop.
+    `exits`: the values with which breaks end the loop.
     """
 
     def __init__(self, outer: FlowScope | None = None, bound: Iterable[str] = ()) -> None:
