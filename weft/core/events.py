@@ -93,13 +93,15 @@ class RunResumed:
 
     A `RunStarted` follows, for listeners of this part only. Nodes that had ended end again,
     `recalled`, as soon as their inputs are there, without the events of the nodes inside them. A
-    reader of the earlier parts may skip all recalled events.
+    reader of the earlier parts may skip all recalled events. `budget` is that of the run from now
+    on, as a workflow file has it; None: none.
     """
 
     run: RunId
     part: int
     wall: str
     at_s: float
+    budget: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

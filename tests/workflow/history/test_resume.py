@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+import weft
 from tests.workflow.case import loads
 from tests.workflow.history.recorded_runs import House, ended
 from weft.core.errors import (
@@ -298,3 +299,18 @@ def test_the_same_inputs_again_are_another_run() -> None:
     house, flow = House(), loads("  a: {value: 1}")
     runs = {house.run(flow).run for _ in range(20)}
     assert len(runs) == 20
+
+
+def test_the_budget_of_the_last_part_is_that_of_the_next() -> None:
+    house = House()
+    flow = weft.Flow("b", models={"small": house.settings()["models"]["small"]})
+    items = flow.map(
+        list(range(40)), lambda i: flow.model("small", f"{i}"), mode="best_effort", width=1
+    )
+    flow.output(items=items)
+    done = [len(house.run(flow, budget={"tokens": 20})["items"])]
+    for budget in ({"tokens": 60}, None, {"tokens": 10_000}):
+        done.append(len(house.resume(flow, budget=budget)["items"]))
+    assert done[0] < done[1] == done[2] < done[3] == 40
+    assert len(set(house.asked)) == 40
+    assert not replay(house.story(), flow.unit).differences

@@ -14,7 +14,7 @@ The node functions of map, loop, branch and sub-workflow all return `Expand` (se
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any, Final, Literal, Protocol
 
@@ -249,6 +249,13 @@ class BudgetLimit:
 
     budget: Budget
     on_reached: Literal["stop", "degrade"] = "stop"
+
+    @property
+    def as_data(self) -> dict[str, Any]:
+        """The limit as a workflow file has it: the amounts that are limited, and `on_reached`."""
+        amounts = asdict(self.budget)
+        given = {name: amount for name, amount in amounts.items() if amount is not None}
+        return {**given, "on_reached": self.on_reached}
 
 
 @dataclass(frozen=True, slots=True)

@@ -401,7 +401,9 @@ class Run(RunHost):
     def _announce(self) -> None:
         wall = self._clock.wall().isoformat(timespec="milliseconds")
         if self._recall is not None and self._recall.part > 1:
-            self.emit(RunResumed(self.id, self._recall.part, wall, self.elapsed_s))
+            limit = self._options.limit
+            budget = None if limit is None else limit.as_data
+            self.emit(RunResumed(self.id, self._recall.part, wall, self.elapsed_s, budget))
         name, infos = self._graph.name, self._graph.infos
         self.emit(RunStarted(self.id, name, wall, infos, self._options.slots, self.elapsed_s))
 

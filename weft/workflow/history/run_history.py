@@ -34,7 +34,10 @@ from weft.engine.analysis.trace import Trace
 
 @dataclass(frozen=True)
 class RunHistory:
-    """The header and the records of a run, in order; `losses`: what the records lack."""
+    """The header and the records of a run, in order; `losses`: what the records lack.
+
+    The header's settings have the budget of the last part.
+    """
 
     header: RunHeader
     records: Sequence[NumberedRecord]
@@ -117,13 +120,17 @@ def salvage_history(journal: Journal, run: RunId) -> RunHistory:
 
 
 def _whole(header: RunHeader, records: Sequence[NumberedRecord], losses: Losses) -> RunHistory:
-    """The history with the lost calls of `losses` at its end."""
+    """The history with the lost calls of `losses` at its end, and the budget of the last part."""
     lost = header.settings.get(LOST)
     if isinstance(lost, list):
         notes = (*(str(note) for note in lost), *losses.notes)
         losses = replace(losses, notes=notes, unsure=True)
     seq, part = records[-1][:2] if records else (0, 1)
     added = [NumberedRecord(seq + place, part, call) for place, call in enumerate(losses.calls, 1)]
+    parts = (one.record for one in reversed(records) if isinstance(one.record, RunResumed))
+    last = next(parts, None)
+    if last is not None and last.budget is not None:
+        header = replace(header, settings={**header.settings, "budget": last.budget})
     return RunHistory(header, [*records, *added], losses)
 
 

@@ -149,7 +149,7 @@ class RunSettings:
             "limits": dict(self.limits) or None,
             "max_nodes": self.max_nodes,
             "deadline_s": self.deadline,
-            "budget": _budget_data(self.limit),
+            "budget": None if self.limit is None else self.limit.as_data,
             "seed": self.seed,
             "durability": self.durability,
             "journal_wait_s": self.journal_wait,
@@ -235,15 +235,6 @@ def _check_objects(settings: RunSettings) -> None:
     budget_kinds = (Budget, BudgetLimit, type(None))
     expect(settings.budget, budget_kinds, "`budget` is a budget", "weft.Budget(tokens=20_000)")
     expect(settings.listeners, Iterable, "`listeners` is a list", "listeners=[print]")
-
-
-def _budget_data(limit: BudgetLimit | None) -> dict[str, Any] | None:
-    if limit is None:
-        return None
-    budget = limit.budget
-    values = {"tokens": budget.tokens, "seconds": budget.seconds, "money": budget.money}
-    given = {key: value for key, value in values.items() if value is not None}
-    return {**given, "on_reached": limit.on_reached}
 
 
 class FlowLimits(TypedDict, total=False):
