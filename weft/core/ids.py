@@ -21,6 +21,7 @@ RunId = NewType("RunId", str)
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _COUNTS = re.compile(r"\[\d+\]|#\d+|~\d+")
+_TURNS = re.compile(r"(?:[#~]\d+)+\Z")
 _ATTEMPT = re.compile(r"~\d+")
 _NUMBER = re.compile(r"(?<=\[)\d+(?=\])|(?<=#)\d+")
 _LAST_STEP = re.compile(r"(/[^/\[#~]+|\[\d+\]|#\d+|~\d+)\Z")
@@ -55,6 +56,22 @@ def parent_of(node: NodeId) -> NodeId | None:
     """The enclosing scope of `node`, or None for a node at the top."""
     match = _LAST_STEP.search(node)
     return NodeId(node[: match.start()]) if match else None
+
+
+def thread_of(node: str) -> str:
+    """The scope whose nodes continue one another: the item, the loop or the node around `node`.
+
+    "" at the top. An item is a thread itself; attempts and iterations are none.
+    """
+    around = _TURNS.sub("", node)
+    if around != node or node.endswith("]"):
+        return around
+    return _TURNS.sub("", node.rpartition("/")[0])
+
+
+def parent_thread(thread: str) -> str:
+    """The thread that the end of `thread` is part of; "" is the whole program."""
+    return thread_of(_TURNS.sub("", thread.rpartition("[")[0]) if thread[-1:] == "]" else thread)
 
 
 def stem(node: NodeId) -> str:
