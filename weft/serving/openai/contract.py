@@ -35,18 +35,19 @@ _LARGEST: Final = {"int32": 2**31 - 1, "int64": 2**63 - 1}
 
 
 def check_forms(forms: object) -> tuple[ContextForm, ...]:
-    """`forms` as they are, in their order. Raises: `ValueError` unless they are a list of forms."""
+    """A list of forms, each once. Raises: `ValueError` for anything else."""
     known: tuple[ContextForm, ...] = get_args(ContextForm)
-    listed = isinstance(forms, Collection) and not isinstance(forms, str | Mapping)
-    unknown = [form for form in forms if form not in known] if listed else [forms]
+    given: list[object] = [forms]
+    if isinstance(forms, Collection) and not isinstance(forms, str | Mapping):
+        given = list(forms)
+    unknown = [form for form in given if form not in known]
     if unknown:
         raise ValueError(f"context is a list of {', '.join(known)}, without {unknown[0]!r}")
-    chosen = tuple(form for form in known if form in forms)
-    if {"dynamo", "dynamo_1_2"} <= set(chosen):
+    if "dynamo" in given and "dynamo_1_2" in given:
         raise ValueError(
             "context has dynamo or dynamo_1_2, not both: later versions refuse the old"
         )
-    return chosen
+    return tuple(form for form in known if form in given)
 
 
 def salt_of(secret: str) -> str:
