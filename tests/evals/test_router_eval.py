@@ -17,6 +17,7 @@ from evals.serving.routers.policies import (
     ConsistentHash,
     Programs,
     RoundRobin,
+    Several,
     Wire,
 )
 from evals.serving.routers.replicas import BLOCK_TOKENS, PrefixCache, Replica
@@ -104,6 +105,17 @@ def test_a_program_stays_until_it_does_not_come_back() -> None:
     assert RoundRobin(replicas(2)).choose(a).name == "replica-0"
 
 
+def test_routers_that_share_nothing_agree_about_sessions_only() -> None:
+    all_ = replicas()
+    hashing = Several([ConsistentHash(all_), ConsistentHash(all_)])
+    assert len({hashing.choose(wire((n,), "s")).name for n in range(10)}) == 1
+    guessing = Several([CacheAware(all_), CacheAware(all_[::-1])])
+    first, second = wire(PROMPT), wire((*PROMPT, 1))
+    assert guessing.choose(first) is not guessing.choose(second)
+    guessing.ended(first)
+    guessing.ended(second)
+
+
 @pytest.mark.parametrize(("system", "hit"), [("round_robin", 0), ("hash_with", 96)])
 def test_the_second_turn_finds_the_first_where_its_session_is(system: str, hit: int) -> None:
     found, _ = played(SYSTEMS[system], [CHAIN])
@@ -145,5 +157,7 @@ HITS = {
     "cache_aware_without": 11_616,
     "cache_aware_with": 12_000,
     "count_with": 11_424,
+    "two_cache_aware_without": 11_264,
+    "two_hash_with": 11_168,
     "weft_fleet": 11_424,
 }

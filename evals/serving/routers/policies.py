@@ -12,7 +12,7 @@ import json
 from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import cycle
 from typing import Any, Literal, Protocol
 
 from evals.serving.programs import Ids
@@ -60,11 +60,10 @@ class RoundRobin:
     """One after the other."""
 
     def __init__(self, replicas: Sequence[Replica]) -> None:
-        self._replicas = replicas
-        self._turn = count()
+        self._turns = cycle(replicas)
 
     def choose(self, _: Wire) -> Replica:
-        return self._replicas[next(self._turn) % len(self._replicas)]
+        return next(self._turns)
 
     def ended(self, _: Wire) -> None:
         return
@@ -188,6 +187,21 @@ class Programs:
             return self._cache_aware.choose(wire)
         held = [bound.replica for bound in self._bound.values()]
         return min(self._replicas, key=held.count)
+
+
+class Several:
+    """Routers that share nothing. A load balancer before them gives each request to the next."""
+
+    def __init__(self, routers: Sequence[RoutingPolicy]) -> None:
+        self._turns = cycle(routers)
+        self._asked: dict[int, RoutingPolicy] = {}
+
+    def choose(self, wire: Wire) -> Replica:
+        router = self._asked[id(wire)] = next(self._turns)
+        return router.choose(wire)
+
+    def ended(self, wire: Wire) -> None:
+        self._asked.pop(id(wire)).ended(wire)
 
 
 def _point(key: bytes) -> int:

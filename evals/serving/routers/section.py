@@ -16,10 +16,12 @@ from evals.serving.prose import Prose
 from evals.serving.replay import Played, play
 from evals.serving.routers.client import RoutedModel
 from evals.serving.routers.policies import (
+    CacheAware,
     ConsistentHash,
     Programs,
     RoundRobin,
     RoutingPolicy,
+    Several,
 )
 from evals.serving.routers.replicas import Replica, Replicas
 from evals.serving.speed import Speed
@@ -63,6 +65,10 @@ class RoutedSystem:
         return Fleet(each, FleetOptions(in_flight=IN_FLIGHT), clock=clock)
 
 
+def _two(make: Make, replicas: Sequence[Replica]) -> Several:
+    return Several([make(replicas), make(replicas)])
+
+
 _WHOLE = ("session", "vllm_router")
 SYSTEMS = {
     "round_robin": RoutedSystem(RoundRobin),
@@ -71,6 +77,8 @@ SYSTEMS = {
     "cache_aware_without": RoutedSystem(partial(Programs, binding="cache_aware")),
     "cache_aware_with": RoutedSystem(partial(Programs, binding="cache_aware"), _WHOLE),
     "count_with": RoutedSystem(partial(Programs, binding="least_program_count"), _WHOLE),
+    "two_cache_aware_without": RoutedSystem(partial(_two, CacheAware)),
+    "two_hash_with": RoutedSystem(partial(_two, ConsistentHash), ("session",)),
     "weft_fleet": RoutedSystem(fleet=True),
 }
 """`cache_aware_without` is the router's plain cache-aware policy: no request has a program."""
@@ -128,9 +136,9 @@ def table(found: Sequence[Row]) -> str:
     """The systems side by side."""
     value, lines = Lookup(found), []
     columns = ("requests", "looked_up", "hit", "hit_rate", "computed", "busiest")
-    lines.append(f"{CASE:24}{''.join(f'{name:>12}' for name in columns)}")
+    lines.append(f"{CASE:26}{''.join(f'{name:>12}' for name in columns)}")
     for name in SYSTEMS:
         cells = (value(CASE, name, column) or 0.0 for column in columns)
         shown = (f"{cell:>12,.3f}" if cell < 10 else f"{cell:>12,.0f}" for cell in cells)
-        lines.append(f"  {name:22}{''.join(shown)}")
+        lines.append(f"  {name:24}{''.join(shown)}")
     return "\n".join(lines)

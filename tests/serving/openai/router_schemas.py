@@ -4,10 +4,12 @@ AGENTIC_CONTEXT  vllm-project/router, docs/program_scheduling.md at 14d6d81f and
                  src/program_scheduling/identity.rs at 1aa35009: the parser's types and bounds. Both
                  belong to pull request 286, opened on 2026-09-18 and open when they were read. The
                  object may also be JSON text of at most 16,384 bytes.
-NVEXT            ai-dynamo/dynamo, lib/llm/src/protocols/common/extensions.rs at 004e2c53
-                 (2026-09): unknown fields are refused, and there is no `agent_context`.
+NVEXT            ai-dynamo/dynamo, lib/llm/src/protocols/common/extensions.rs at 004e2c53:
+                 unknown fields are refused, and there is no `agent_context`.
 NVEXT_1_2        docs.nvidia.com/dynamo/v1.2.0 (agent tracing, agent hints) and the repository's
                  docs/components/frontend/nvext.md at 04ae9290: `agent_context` in the body.
+
+All were read in stored copies on 2026-11-28.
 """
 
 from __future__ import annotations

@@ -197,13 +197,19 @@ def test_a_salt_that_would_be_ignored_is_refused(monkeypatch: pytest.MonkeyPatch
         OpenAIModel("http://127.0.0.1:1/v1", "m", cache_salt_env="TENANT")
 
 
+def test_forms_are_one_or_a_list() -> None:
+    assert check_forms("session") == ("session",)
+    assert check_forms(["dynamo", "session", "dynamo"]) == ("session", "dynamo")
+    assert check_forms(()) == ()
+
+
 @pytest.mark.parametrize(
     ("forms", "why"),
     [
-        ("session", "context is a list"),
-        (3, "context is a list"),
-        ({"session": True}, "context is a list"),
-        (["sessions"], "'sessions'"),
+        (3, "not 3"),
+        ({"session": True}, "not {'session'"),
+        ("sessions", "'sessions'"),
+        (["session", ["dynamo"]], "'dynamo'"),
         (["dynamo", "dynamo_1_2"], "not both"),
     ],
 )

@@ -35,14 +35,14 @@ _LARGEST: Final = {"int32": 2**31 - 1, "int64": 2**63 - 1}
 
 
 def check_forms(forms: object) -> tuple[ContextForm, ...]:
-    """A list of forms, each once. Raises: `ValueError` for anything else."""
+    """One form, or a list of forms, each once. Raises: `ValueError` for anything else."""
     known: tuple[ContextForm, ...] = get_args(ContextForm)
     given: list[object] = [forms]
     if isinstance(forms, Collection) and not isinstance(forms, str | Mapping):
         given = list(forms)
     unknown = [form for form in given if form not in known]
     if unknown:
-        raise ValueError(f"context is a list of {', '.join(known)}, without {unknown[0]!r}")
+        raise ValueError(f"context is of {', '.join(known)}, not {unknown[0]!r}")
     if "dynamo" in given and "dynamo_1_2" in given:
         raise ValueError(
             "context has dynamo or dynamo_1_2, not both: later versions refuse the old"
