@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -21,10 +23,16 @@ from tests.serving.openai.router_schemas import (
 )
 from tests.serving.openai.scripted import EndpointServer, Script, says
 from weft.core.errors import CapabilityError, ModelRequestError
-from weft.core.ports import ModelRequest, Program, Sampling
+from weft.core.ports import ModelRequest, Program, Sampling, complete
 from weft.core.values import Completion, Message, ToolSpec, Usage
 from weft.serving.openai import OpenAIModel
-from weft.serving.openai.contract import AnswerLengths, ProgramContract, check_forms, salt_of
+from weft.serving.openai.contract import (
+    AnswerLengths,
+    ContextForm,
+    ProgramContract,
+    check_forms,
+    salt_of,
+)
 from weft.serving.openai.server import Kind, Server
 from weft.validation import violation
 
@@ -238,11 +246,6 @@ def test_lengths_are_those_of_earlier_answers_of_the_node() -> None:
 
 
 def test_an_expected_length_comes_from_answers_over_http(endpoints: EndpointServer) -> None:
-    import asyncio
-    from contextlib import aclosing
-
-    from weft.core.ports import complete
-
     endpoint = endpoints.add(says("one two three"))
 
     async def twice() -> None:
@@ -299,6 +302,16 @@ def test_every_call_fits_the_routers_schemas_and_gives_no_name_away(
 
 def _names(program: Program | None) -> tuple[str, ...]:
     return () if program is None else (program.id, program.node, program.caller)
+
+
+def test_the_page_names_every_form_and_field() -> None:
+    page = (Path(__file__).parents[3] / "docs/serving/program-contract.md").read_text("utf-8")
+    told, (headers, body) = context(ASKED, left_s=1.0), sent(ASKED, "session", "dynamo", salt="s")
+    _, old = sent(ASKED, "dynamo_1_2")
+    assert set(get_args(ContextForm)) <= set(re.findall(r"`context: (\w+)`", page))
+    hints = {f"agent_hints.{name}" for name in body["nvext"]["agent_hints"]}
+    for name in (*told, *headers, *hints, *old["nvext"]["agent_context"], "cache_salt"):
+        assert f"`{name}`" in page, name
 
 
 def test_the_schemas_refuse_what_their_readers_refuse() -> None:
