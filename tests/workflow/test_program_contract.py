@@ -42,7 +42,7 @@ def told(request: dict[str, Any]) -> dict[str, Any]:
     return json.loads(request["vllm_xargs"]["agentic_context"])  # type: ignore[no-any-return]
 
 
-def test_calls_of_an_item_are_a_thread_inside_the_run(endpoints: EndpointServer) -> None:
+def test_calls_of_an_item_are_a_session_inside_the_run(endpoints: EndpointServer) -> None:
     endpoint = endpoints.add(says("yes"))
     result = loads(flow_text(endpoint.base_url)).run_sync(topics=["tea", "gold"])
     assert result["text"] == "yes"

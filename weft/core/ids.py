@@ -58,10 +58,10 @@ def parent_of(node: NodeId) -> NodeId | None:
     return NodeId(node[: match.start()]) if match else None
 
 
-def thread_of(node: str) -> str:
+def session_of(node: str) -> str:
     """The scope whose nodes continue one another: the item, the loop or the node around `node`.
 
-    "" at the top. An item is a thread itself; attempts and iterations are none.
+    "" at the top. An item is a session itself; attempts and iterations are none.
     """
     around = _TURNS.sub("", node)
     if around != node or node.endswith("]"):
@@ -69,9 +69,11 @@ def thread_of(node: str) -> str:
     return _TURNS.sub("", node.rpartition("/")[0])
 
 
-def parent_thread(thread: str) -> str:
-    """The thread that the end of `thread` is part of; "" is the whole program."""
-    return thread_of(_TURNS.sub("", thread.rpartition("[")[0]) if thread[-1:] == "]" else thread)
+def parent_session(session: str) -> str:
+    """The session that the end of `session` is part of; "" is the whole program."""
+    if session.endswith("]"):
+        session = _TURNS.sub("", session.rpartition("[")[0])
+    return session_of(session)
 
 
 def stem(node: NodeId) -> str:

@@ -131,7 +131,7 @@ def test_the_work_left_is_that_of_nodes_which_spend() -> None:
     assert played.value("last") == 1
 
 
-def test_a_call_knows_whether_more_of_its_thread_follow() -> None:
+def test_a_call_knows_whether_more_of_its_session_follow() -> None:
     async def returns(context: NodeContext, inputs: Inputs) -> tuple[str, bool | None]:
         return context.program.caller, context.program.returns
 

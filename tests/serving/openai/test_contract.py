@@ -97,7 +97,7 @@ def test_calls_that_continue_one_another_have_one_session() -> None:
     assert session("notes[3]", prefix="document") != session("notes[3]")
 
 
-def test_a_thread_names_the_one_that_waits_for_it() -> None:
+def test_a_session_names_the_one_that_waits_for_it() -> None:
     inner, outer = (
         context(replace(ASKED, program=replace(PROGRAM, caller=caller)))
         for caller in ("brief/notes[3]/draft", "brief/ask")
@@ -122,7 +122,7 @@ def test_what_is_known_of_a_call_reaches_vllms_router() -> None:
     assert "expected_output_length" not in bare
 
 
-def test_a_call_with_tools_comes_back_and_the_last_call_of_a_thread_does_not() -> None:
+def test_a_call_with_tools_comes_back_and_the_last_call_of_a_session_does_not() -> None:
     last = replace(PROGRAM, returns=None).last_call()
     assert context(replace(ASKED, program=last))["expected_resume"] is False
     offered = replace(ASKED, program=last, tools=(TOOL,))

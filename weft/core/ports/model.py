@@ -127,8 +127,8 @@ class Program:
     for it, as far as known; None: unknown. All are in units of node weights.
     `node` names the calling node, the same in every run and for every item of a map, so that
     earlier answers of the node predict the next one. `caller` is its id in this run, a path as in
-    `weft.core.ids`: calls of one `thread_of(caller)` continue one another. `returns`: whether more
-    calls of that thread are known to follow this one, or none; None: unknown.
+    `weft.core.ids`: calls of one `session_of(caller)` continue one another. `returns`: whether more
+    calls of that session are known to follow this one, or none; None: unknown.
     """
 
     id: str
@@ -140,7 +140,7 @@ class Program:
     returns: bool | None = None
 
     def last_call(self) -> Program:
-        """The program for a node that calls once: its thread ends, unless more is known to follow.
+        """The program for a node that calls once: nothing follows, unless it is known.
 
         A loop may come back, which a node inside it cannot know.
         """

@@ -136,9 +136,9 @@ _Waiter = tuple[asyncio.Future[Outcome], NodeState, asyncio.Task[object]]
 
 
 def _returns(state: NodeState, work: float) -> bool | None:
-    """Whether more model calls are known to follow one of `state` in its thread.
+    """Whether more model calls are known to follow one of `state` in its session.
 
-    `work` is the run's, which is one thread at the top. Inside, a parent that spends calls again,
+    `work` is the run's, which is one session at the top. Inside, a parent that spends calls again,
     and what comes after `state` there makes its rank greater than its weight.
     """
     policy, parent = state.node.policy, state.parent

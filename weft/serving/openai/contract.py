@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal, get_args
 
 from weft.core.errors import CapabilityError
-from weft.core.ids import parent_thread, thread_of
+from weft.core.ids import parent_session, session_of
 from weft.core.ports.model import ModelRequest, Program
 from weft.core.values import Completion
 from weft.serving.extra_arguments import FIELD
@@ -104,12 +104,12 @@ class ProgramContract:
     def headers(self, request: ModelRequest) -> dict[str, str]:
         """Headers with digests: 32 hexadecimal digits each."""
         found: dict[str, str] = {}
-        session, program = _session(request), request.program
-        if "session" in self._forms and session is not None:
-            found["x-session-id"] = session
+        affinity, program = _affinity(request), request.program
+        if "session" in self._forms and affinity is not None:
+            found["x-session-id"] = affinity
         if "dynamo" in self._forms and program is not None:
-            thread, parent, _ = _threads(program)
-            found["x-dynamo-session-id"] = thread
+            session, parent, _ = _sessions(program)
+            found["x-dynamo-session-id"] = session
             if parent is not None:
                 found["x-dynamo-parent-session-id"] = parent
         return found
@@ -160,12 +160,12 @@ class ProgramContract:
     def _agentic_context(
         self, request: ModelRequest, program: Program, left_s: float | None
     ) -> dict[str, Any]:
-        thread, parent, run = _threads(program)
+        session, parent, run = _sessions(program)
         context: dict[str, Any] = {
-            "program_id": thread,
+            "program_id": session,
             "task_id": run,
             "root_program_id": run,
-            "session_id": _session(request),
+            "session_id": _affinity(request),
             "agent_role": "lead" if parent is None else "subagent",
             "parent_program_id": parent,
             "blocks_parent": parent is not None,
@@ -188,32 +188,30 @@ class ProgramContract:
         if self._salt is not None and "dynamo" in self._forms:
             found["cache_salt"] = self._salt
         if "dynamo_1_2" in self._forms and request.program is not None:
-            thread, parent, run = _threads(request.program)
-            context = {"session_type_id": "weft", "session_id": run, "trajectory_id": thread}
+            session, parent, run = _sessions(request.program)
+            context = {"session_type_id": "weft", "session_id": run, "trajectory_id": session}
             found["agent_context"] = context | (
                 {} if parent is None else {"parent_trajectory_id": parent}
             )
         return found
 
 
-def _threads(program: Program) -> tuple[str, str | None, str]:
-    """The digests of the call's thread, of the thread around it, and of the run."""
-    run, thread = _digest("program", program.id, ""), thread_of(program.caller)
-    if not thread:
+def _sessions(program: Program) -> tuple[str, str | None, str]:
+    """The digests of the call's session, of the session around it, and of the run."""
+    run, session = _digest("program", program.id, ""), session_of(program.caller)
+    if not session:
         return run, None, run
-    outer = parent_thread(thread)
-    return (
-        _digest("program", program.id, thread),
-        _digest("program", program.id, outer),
-        run,
+    own, outer = (
+        _digest("program", program.id, each) for each in (session, parent_session(session))
     )
+    return own, outer, run
 
 
-def _session(request: ModelRequest) -> str | None:
-    """The digest of those calls that belong on one replica: a named prefix, or a thread."""
+def _affinity(request: ModelRequest) -> str | None:
+    """The digest of those calls that belong on one replica: a named prefix, or a session."""
     if request.cache_prefix is not None:
         return _digest("prefix", request.cache_prefix)
-    return None if request.program is None else _threads(request.program)[0]
+    return None if request.program is None else _sessions(request.program)[0]
 
 
 def _digest(*parts: str) -> str:
