@@ -80,6 +80,7 @@ FULL: tuple[str, ...] = (
     "serving/local/test_grammar.py",
     "serving/local/test_placed_prompts.py",
     "serving/local/test_workers.py",
+    "serving/openai/test_contract_vllm.py",
     "serving/plan/test_plans.py",
     "serving/vllm/client/test_demand.py",
     "serving/vllm/diffusion/test_inside.py",

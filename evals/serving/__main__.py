@@ -1,4 +1,4 @@
-"""`python -m evals.serving [--quick] [--knobs] [--json FILE] [--plot FILE]`."""
+"""`python -m evals.serving [--quick] [--knobs] [--only router] [--json FILE] [--plot FILE]`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from evals.serving.failure import EvaluationError
 from evals.serving.knobs import sweep
 from evals.serving.plot import draw
 from evals.serving.report import table
+from evals.serving.routers import section
 from evals.serving.server import DTYPES, MODEL
 from evals.serving.systems.catalogue import SYSTEMS
 from weft.core.errors import ModelNotFound
@@ -26,18 +27,29 @@ from weft.serving.weights import locate
 def main() -> None:
     """Evaluate; print the table; write what was asked for."""
     arguments = _arguments()
+    if arguments.only:
+        _report(section.rows(arguments.quick), environment(), section.table, arguments.json)
+        return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the server has to end with us
     try:
         rows = asyncio.run(_evaluate(arguments))
     except (EvaluationError, ModelNotFound) as error:
         raise SystemExit(str(error)) from error
-    about = environment(("vllm", "torch"))
-    print(f"\n{title(about)}\n")
-    print(table(rows))
-    if arguments.json:
-        write_results(arguments.json, rows, about)
+    _report(rows, environment(("vllm", "torch")), table, arguments.json)
     if arguments.plot:
         draw(rows, arguments.plot)
+
+
+def _report(
+    rows: Sequence[Row],
+    about: Mapping[str, str],
+    table: Callable[[Sequence[Row]], str],
+    file: Path | None,
+) -> None:
+    print(f"\n{title(about)}\n")
+    print(table(rows))
+    if file:
+        write_results(file, rows, about)
 
 
 async def _evaluate(arguments: argparse.Namespace) -> list[Row]:
@@ -61,6 +73,9 @@ def _arguments() -> argparse.Namespace:
         description="Agent-shaped traffic on one vLLM server: plain requests, and weft's client.",
     )
     parser.add_argument("--quick", action="store_true", help="shorter traces, fewer rounds")
+    parser.add_argument(
+        "--only", choices=["router"], help="scripted replicas behind routers; starts no server"
+    )
     parser.add_argument("--knobs", action="store_true", help="vLLM's own settings instead")
     parser.add_argument(
         "--dtype",

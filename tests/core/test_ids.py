@@ -76,3 +76,29 @@ def test_the_ids_of_runs_with_the_same_inputs() -> None:
         ids.run_id("flow", inputs, ordinal) for ordinal in (0, 3)
     ]
     assert ids.run_id("brief", {"topic": "rivers"}) == "brief-a16769658e"
+
+
+@given(root=NAME, steps=st.lists(STEP, max_size=5))
+def test_sessions_lead_to_the_program(root: str, steps: list[Any]) -> None:
+    node = NodeId(root)
+    for step, argument in steps:
+        node = step(node, argument)
+    session, seen = ids.session_of(node), 0
+    assert node.startswith(session)
+    while session:
+        assert ids.session_of(ids.inside(NodeId(session), "x")) == session
+        outer = ids.parent_session(session)
+        assert session.startswith(outer)
+        assert len(outer) < len(session)
+        session, seen = outer, seen + 1
+    assert seen <= len(steps) + 1
+    assert ids.parent_session("") == ""
+
+
+def test_items_are_sessions_and_turns_and_attempts_are_none() -> None:
+    assert ids.session_of("plan") == ""
+    assert ids.session_of("notes[3]") == ids.session_of("notes[3]/draft") == "notes[3]"
+    assert ids.session_of("refine#2/draft") == ids.session_of("refine#2") == "refine"
+    assert ids.session_of("notes~2/x") == "notes"
+    assert ids.parent_session("brief/notes[3]") == "brief"
+    assert ids.parent_session("notes[3]") == ids.parent_session("refine") == ""

@@ -21,6 +21,7 @@ RunId = NewType("RunId", str)
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _COUNTS = re.compile(r"\[\d+\]|#\d+|~\d+")
+_TURNS = re.compile(r"(?:[#~]\d+)+\Z")
 _ATTEMPT = re.compile(r"~\d+")
 _NUMBER = re.compile(r"(?<=\[)\d+(?=\])|(?<=#)\d+")
 _LAST_STEP = re.compile(r"(/[^/\[#~]+|\[\d+\]|#\d+|~\d+)\Z")
@@ -55,6 +56,24 @@ def parent_of(node: NodeId) -> NodeId | None:
     """The enclosing scope of `node`, or None for a node at the top."""
     match = _LAST_STEP.search(node)
     return NodeId(node[: match.start()]) if match else None
+
+
+def session_of(node: str) -> str:
+    """The scope whose nodes continue one another: the item, the loop or the node around `node`.
+
+    "" at the top. An item is a session itself; attempts and iterations are none.
+    """
+    around = _TURNS.sub("", node)
+    if around != node or node.endswith("]"):
+        return around
+    return _TURNS.sub("", node.rpartition("/")[0])
+
+
+def parent_session(session: str) -> str:
+    """The session that the end of `session` is part of; "" is the whole program."""
+    if session.endswith("]"):
+        session = _TURNS.sub("", session.rpartition("[")[0])
+    return session_of(session)
 
 
 def stem(node: NodeId) -> str:

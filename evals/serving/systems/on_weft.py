@@ -120,7 +120,7 @@ class _Nodes:
         shared = f"{self._program.id}/{call.prefix}" if call.prefix else None
         return replace(
             request(call, prompt),
-            program=context.program,
+            program=context.program.last_call(),
             priority=context.priority,
             cache_prefix=shared,
         )

@@ -129,3 +129,35 @@ def test_the_work_left_is_that_of_nodes_which_spend() -> None:
     assert played.value("tool") == 1
     assert played.value("map") == [5, 5]
     assert played.value("last") == 1
+
+
+def test_a_call_knows_whether_more_of_its_session_follow() -> None:
+    async def returns(context: NodeContext, inputs: Inputs) -> tuple[str, bool | None]:
+        return context.program.caller, context.program.returns
+
+    async def items(context: NodeContext, inputs: Inputs) -> Expand:
+        nodes = [node(f"{context.scope}[{i}]", body) for i in range(2)]
+        return Expand(tuple(nodes), tuple(n.id for n in nodes))
+
+    async def body(context: NodeContext, inputs: Inputs) -> Expand:
+        first = node(f"{context.scope}/draft", returns, spends=True)
+        last = node(f"{context.scope}/check", returns, first.id, spends=True)
+        return Expand((first, last), (first.id, last.id))
+
+    async def agent(context: NodeContext, inputs: Inputs) -> Expand:
+        turn = node(f"{context.scope}/turn", returns, spends=True)
+        return Expand((turn,), (turn.id,))
+
+    played = play(
+        node("plan", returns, spends=True),
+        node("notes", items, "plan"),
+        node("agent", agent, "notes", spends=True),
+        node("write", returns, "agent", spends=True),
+        node("look", returns, "write"),
+    )
+    assert played.value("plan") == ("plan", True)
+    assert played.value("notes[1]/draft") == ("notes[1]/draft", True)
+    assert played.value("notes[1]/check") == ("notes[1]/check", None)
+    assert played.value("agent/turn") == ("agent/turn", True)
+    assert played.value("write") == ("write", None)
+    assert played.value("look") == ("look", None)

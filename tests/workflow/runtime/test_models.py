@@ -117,6 +117,11 @@ def test_a_local_model_that_is_not_there_says_how_to_get_it(
         ("{use: openai, model: x}", "base_url"),
         ("{use: openai, model: x, base_url: 'http://h/v1', options: {price: {in: 1}}}", "price"),
         ("{use: openai, model: x, base_url: 'http://h/v1', options: {headers: {}}}", "headers"),
+        (
+            "{use: openai, model: x, base_url: 'http://h/v1', options: {context: [router]}}",
+            "router",
+        ),
+        ("{use: vllm, model: x, options: {context: 3}}", "the option `context`"),
         ("{use: './nowhere.py:make', model: x}", "no file"),
         ("{use: tgi, model: x}", "kind of model"),
         ("{use: openai, model: x, base_url: []}", "base_url"),

@@ -7,7 +7,7 @@ cancels the request at its origin: a server frees its KV cache, a local batch it
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from weft.core.errors import CapabilityError, ModelRequestError, OutputTruncated
@@ -126,7 +126,9 @@ class Program:
     `remaining` is that of the whole program, so never less. `work` is all remaining work of models
     for it, as far as known; None: unknown. All are in units of node weights.
     `node` names the calling node, the same in every run and for every item of a map, so that
-    earlier answers of the node predict the next one.
+    earlier answers of the node predict the next one. `caller` is its id in this run, a path as in
+    `weft.core.ids`: calls of one `session_of(caller)` continue one another. `returns`: whether more
+    calls of that session are known to follow this one, or none; None: unknown.
     """
 
     id: str
@@ -134,6 +136,17 @@ class Program:
     remaining: float = 1.0
     work: float | None = None
     node: str = ""
+    caller: str = ""
+    returns: bool | None = None
+
+    def last_call(self) -> Program:
+        """The program for a node that calls once: nothing follows, unless it is known.
+
+        A loop may come back, which a node inside it cannot know.
+        """
+        if self.returns is not None or "#" in self.caller:
+            return self
+        return replace(self, returns=False)
 
 
 @dataclass(frozen=True, slots=True)

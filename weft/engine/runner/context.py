@@ -130,7 +130,24 @@ class AttemptContext:
             )
 
 
+_ROUNDING = 1e-6
+"""Weights are added up and taken away one by one."""
 _Waiter = tuple[asyncio.Future[Outcome], NodeState, asyncio.Task[object]]
+
+
+def _returns(state: NodeState, work: float) -> bool | None:
+    """Whether more model calls are known to follow one of `state` in its session.
+
+    `work` is the run's, which is one session at the top. Inside, a parent that spends calls again,
+    and what comes after `state` there makes its rank greater than its weight.
+    """
+    policy, parent = state.node.policy, state.parent
+    if parent is None:
+        follows = work > (policy.weight if policy.spends else 0.0) + _ROUNDING
+    else:
+        follows = parent.node.policy.spends
+        follows = follows or state.rank > parent.rank + policy.weight + _ROUNDING
+    return True if follows else None
 
 
 class RunHost(ABC):
@@ -197,8 +214,9 @@ class RunHost(ABC):
     def program(self, state: NodeState) -> Program:
         """The position of a node in this run."""
         path, work = self._scheduler.remaining()
-        place = f"{self._flow}/{stem(state.node.id)}"
-        return Program(self.id, state.rank, max(state.rank, path), work, place)
+        place, returns = f"{self._flow}/{stem(state.node.id)}", _returns(state, work)
+        longest = max(state.rank, path)
+        return Program(self.id, state.rank, longest, work, place, state.node.id, returns)
 
     async def outcome(self, waiting: NodeState, node: NodeId) -> Outcome:
         """Wait, in the node function of `waiting`, for the end of a node."""

@@ -25,6 +25,7 @@ class Endpoint:
     connect_timeout_s: float = 10.0
     idle_timeout_s: float = 300.0
     connections: int = 128
+    cache_salt: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.base_url)
@@ -48,7 +49,7 @@ class Endpoint:
 
     def redact(self, text: str) -> str:
         """`text` without control characters and without credentials that a server may echo."""
-        for secret in (self.api_key or "", *self.headers.values()):
+        for secret in (self.api_key or "", self.cache_salt or "", *self.headers.values()):
             if len(secret) >= _SHORTEST_SECRET:
                 text = text.replace(secret, "***")
         return "".join(c if c.isprintable() else " " for c in text)

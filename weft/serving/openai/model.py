@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
@@ -23,6 +23,7 @@ from weft.core.values import Message
 from weft.serving.deadline import Deadline
 from weft.serving.openai.answer import StreamedAnswer, check_schema
 from weft.serving.openai.body import body_of, check_extra, with_diffusion_arguments, with_node_name
+from weft.serving.openai.contract import ProgramContract, salt_of
 from weft.serving.openai.endpoint import Endpoint, Price
 from weft.serving.openai.server import (
     Server,
@@ -93,12 +94,17 @@ class OpenAIModel:
     not report two properties: `priority`, that the server was started with priority scheduling, and
     `decoder`, the name of its decoder in reports.
 
+    `context` names the forms in which requests say what is known of their program, for routers:
+    "session", "vllm_router", "dynamo", "dynamo_1_2" (docs/serving/program-contract.md). The prefix
+    cache is shared only with clients that have the same secret in the environment variable
+    `cache_salt_env`.
+
     For servers without a parser: `reasoning` ("think", or "think-open" where the prompt ends with
     the opening tag) finds reasoning in the text. `tool_format` ("hermes", "json", "mistral")
     describes tools in the system prompt and finds calls in the text. Malformed calls stay text.
 
-    Raises: `ValueError` for a wrong `base_url`, `reasoning` or `tool_format`; `ModelRequestError`
-    for a wrong `extra_body`.
+    Raises: `ValueError` for a wrong `base_url`, `reasoning`, `tool_format`, `context` or
+    `cache_salt_env`; `ModelRequestError` for a wrong `extra_body`.
     """
 
     def __init__(
@@ -119,10 +125,14 @@ class OpenAIModel:
         decoder: str = "speculative",
         reasoning: ReasoningStyle | None = None,
         tool_format: FormatName | None = None,
+        context: Collection[str] = (),
+        cache_salt_env: str | None = None,
     ) -> None:
         check_extra(extra_body or {})
         if api_key is None and api_key_env is not None:
             api_key = os.environ.get(api_key_env)
+        salt = None if cache_salt_env is None else salt_of(os.environ.get(cache_salt_env, ""))
+        self._contract = ProgramContract(context, salt)
         # Slow to import: only clients of HTTP servers wait for it, and not during a run.
         from weft.serving.openai.tokenizer import ServerTokenizer
         from weft.serving.openai.transport import Transport
@@ -136,6 +146,7 @@ class OpenAIModel:
             connect_timeout_s,
             idle_timeout_s,
             connections,
+            salt,
         )
         self._dialect = TextDialect(reasoning, tool_format)
         self._transport = Transport(self._endpoint)
@@ -168,6 +179,7 @@ class OpenAIModel:
                 await check_schema(request.schema)
             sent, splitter = self._dialect.prepare(request)
             body = self._body(sent, server, tagged=splitter is not None)
+            body = self._contract.written(body, request, server, deadline.left_s)
             answer = StreamedAnswer(
                 request,
                 self.model,
@@ -176,7 +188,8 @@ class OpenAIModel:
                 splitter,
                 decoder=self._decoder,
             )
-            stream = self._transport.answer(body, _headers(deadline))
+            headers = _headers(deadline) | self._contract.headers(request)
+            stream = self._transport.answer(body, headers)
             async with aclosing(deadline.each(stream)) as payloads:
                 async for payload in payloads:
                     for event in answer.take(payload):
@@ -193,6 +206,7 @@ class OpenAIModel:
                 if request.schema is not None and not completion.tool_calls:
                     cut_at = answer.cut_at(completion)
                     await read_answer_async(completion.text, request.schema, cut_at=cut_at)
+            self._contract.answered(request, completion)
             yield completion
 
     async def metrics(self) -> ServerMetrics:

@@ -235,7 +235,7 @@ class _NodeModelCall:
             tool_choice=step.tool_choice,
             decode=self._decode,
             priority=context.priority,
-            program=context.program,
+            program=context.program if tools else context.program.last_call(),
             adapter=self._adapter,
             extra=step.extra_body or {},
             timeout_s=None if left_s is None else left_s + _GRACE_S,

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 CLIENT = frozenset(
     (
-        *("connect_timeout_s", "connections", "extra_body", "idle_timeout_s"),
+        *("cache_salt_env", "connect_timeout_s", "connections", "context", "extra_body"),
+        "idle_timeout_s",
         *("max_answer_chars", "price", "priority", "reasoning", "tool_format"),
     )
 )
@@ -66,6 +67,7 @@ def make(spec: ModelSpec) -> ModelClient:
 def client_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """The options among `given` that belong to one connection. Raises: `BuildError`."""
     from weft.serving.openai import Price
+    from weft.serving.openai.contract import check_forms
 
     options = {key: value for key, value in given.items() if key in CLIENT}
     try:
@@ -74,6 +76,11 @@ def client_options(given: Mapping[str, Any]) -> dict[str, Any]:
     except TypeError as error:
         hint = "US dollars per million tokens: {prompt: 0.1, completion: 0.4}"
         raise BuildError(f"the option `price`: {error}", hint=hint) from error
+    try:
+        check_forms(options.get("context", ()))
+    except ValueError as error:
+        hint = "docs/serving/program-contract.md has the table of forms"
+        raise BuildError(f"the option `context`: {error}", hint=hint) from error
     return options
 
 
