@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Final
 
@@ -67,13 +67,18 @@ async def run(effort: Effort, live: LiveTerms | None = None) -> list[Row]:
         raise Skipped(f"{terms.model}: {error}") from error
 
 
-async def rows_of(model: ModelClient, terms: LiveTerms, effort: Effort) -> list[Row]:
+async def rows_of(
+    model: ModelClient,
+    terms: LiveTerms,
+    effort: Effort,
+    tasks: Mapping[str, Callable[[int], Task]] = TASKS,
+) -> list[Row]:
     """The rows of one model. Raises: `WeftError` where it cannot be asked at all."""
     await model.capabilities()
     rows = [Row(terms.label, name, f"skipped: {why}", None, "") for name, why in _OTHERS.items()]
     for name in terms.tasks:
         try:
-            task = TASKS[name](effort.of(min(2, terms.items), terms.items))
+            task = tasks[name](effort.of(min(2, terms.items), terms.items))
         except Skipped as reason:
             rows.append(Row(f"{name}_{terms.label}", "", f"skipped: {reason}", None, ""))
             continue

@@ -12,7 +12,7 @@ from evals.engine.rows import Lookup, Row
 from evals.planning.effort import FULL, Skipped
 from evals.reasoning import sections
 from evals.reasoning.equal_budget import Item, Terms
-from evals.reasoning.live import LiveTerms, evaluation, run, table, terms
+from evals.reasoning.live import LiveTerms, evaluation, run, table
 from evals.reasoning.live.evaluation import REFERENCE, everybody, rows_of
 from evals.reasoning.live.terms import TASKS, add_arguments, terms_of
 from evals.reasoning.models import tasks
@@ -32,21 +32,19 @@ EVEN = Task(
 )
 
 
+def few(count: int) -> Task:
+    return Task(EVEN.name, EVEN.items[:count], EVEN.read)
+
+
 @pytest.fixture
-def even(monkeypatch: pytest.MonkeyPatch) -> LiveTerms:
+def even() -> LiveTerms:
     """One task of ten questions, whose answer is 7."""
-
-    def few(count: int) -> Task:
-        return Task(EVEN.name, EVEN.items[:count], EVEN.read)
-
-    monkeypatch.setattr(terms, "TASKS", {"even": few})
-    monkeypatch.setattr(evaluation, "TASKS", {"even": few})
     return LiveTerms("local:some/Model 1", items=10, tasks=("even",), terms=Terms(20, 2))
 
 
 def measured(live: LiveTerms, says: str = "so so Answer: 7") -> list[Row]:
     model = TokenModel(lambda *_: TokenReply(says))
-    return asyncio.run(rows_of(model, live, FULL))
+    return asyncio.run(rows_of(model, live, FULL, {"even": few}))
 
 
 def test_every_strategy_is_there_or_says_why_not() -> None:
