@@ -2,7 +2,7 @@
 
 As `SamplingParams.distribution` and `CounterRng.token` choose them, with the same number for each
 position; sums are added in the device's order, so a token may differ where that number lies within
-rounding of two tokens' border. On a CPU those two decide.
+rounding of the boundary of two tokens. On a CPU those two decide.
 """
 
 from __future__ import annotations

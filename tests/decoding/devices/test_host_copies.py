@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
 from tests.fake_device import to_device, to_host
 from tests.serving.local.playback import EXACT, Heard, Playback, asking
 from weft.core.ports import ModelRequest
+from weft.core.ports.model import AttentionLayout, ConcurrentAttention
 from weft.core.values import Completion, Lossless
 
 Play = Callable[..., Playback]
@@ -100,3 +102,25 @@ def test_rows_that_need_the_host_share_one_copy(device: str, play: Play) -> None
     assert logits > 400, "all rows of the pass, once"
     found = [one.logprobs for one in ended(playback, heard)[:3]]
     assert all(len(each) == 12 for each in found)
+
+
+@pytest.mark.parametrize("layout", get_args(AttentionLayout))
+def test_workers_of_concurrent_attention_write_there_as_on_the_cpu(
+    layout: AttentionLayout, device: str, play: Play
+) -> None:
+    found = []
+    for where in (EXACT, replace(EXACT, device=device)):
+        playback = play(where)
+        asked = [
+            replace(
+                asking(*PROMPT, index + 1, max_tokens=8, temperature=0.8, seed=index),
+                attention=ConcurrentAttention("g", 2, index, layout),
+            )
+            for index in range(2)
+        ]
+        heard = [Heard(one) for one in asked]
+        playback.batcher.add(*heard)
+        to_host.clear()
+        found.append([one.token_ids for one in ended(playback, heard)])
+        assert max(to_host, default=0) <= 2, "ids only"
+    assert found[0] == found[1]

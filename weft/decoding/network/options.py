@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
@@ -35,7 +35,7 @@ class NetworkOptions:
     quantization: Quantization = "auto"
     threads: int | None = None
     max_context_tokens: int | None = None
-    graphs: Graphs = "auto"
+    graphs: Graphs = field(default="auto", kw_only=True)
 
     def __post_init__(self) -> None:
         if self.dtype not in get_args(Dtype):

@@ -160,23 +160,28 @@ def _compare(plain: torch.Tensor, replayed: torch.Tensor) -> None:
 
 def capture_for(device: torch.device) -> Capture | None:
     """How passes are captured on a device; None: they are not."""
-    return cuda_capture() if device.type == "cuda" and torch.cuda.is_available() else None
+    return cuda_capture(device) if device.type == "cuda" and torch.cuda.is_available() else None
 
 
-def cuda_capture() -> Capture:
+def cuda_capture(device: torch.device) -> Capture:
     """Captures CUDA graphs, which share one pool of memory. Other threads may use the device."""
     pool: Any = torch.cuda.graph_pool_handle()
 
     def capture(run: Callable[[], None]) -> Callable[[], None]:
-        aside = torch.cuda.Stream()
-        aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):  # kernels allocate what they keep before they are recorded
-            run()
-        torch.cuda.current_stream().wait_stream(aside)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
-            run()
-        replay: Callable[[], None] = graph.replay
+        with torch.cuda.device(device):
+            aside = torch.cuda.Stream()
+            aside.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(aside):  # kernels allocate what they keep before it is recorded
+                run()
+            torch.cuda.current_stream().wait_stream(aside)
+            with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+                run()
+
+        def replay() -> None:
+            with torch.cuda.device(device):
+                graph.replay()
+
         return replay
 
     return capture
