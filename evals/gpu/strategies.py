@@ -48,5 +48,5 @@ async def _dry() -> list[Row]:
         return Task("sevens", items, last_number_key)
 
     model: ModelClient = TokenModel(lambda *_: TokenReply("It is so. Answer: 7"))
-    terms = LiveTerms("scripted", items=1, tasks=("sevens",), terms=Terms(16, 2))
+    terms = LiveTerms("scripted", items=1, tasks=("sevens",), terms=Terms(32, 2))
     return await rows_of(model, terms, FULL, {**TASKS, "sevens": sevens})
