@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 
-def arguments(name: str, description: str, sections: Sequence[str]) -> argparse.Namespace:
-    """What was asked for: `quick`, `only` (the names of sections), `json` and `plot` (paths)."""
+def arguments(
+    name: str,
+    description: str,
+    sections: Sequence[str],
+    more: Callable[[argparse.ArgumentParser], None] = lambda _parser: None,
+) -> argparse.Namespace:
+    """What was asked for: `quick`, `only` (the names of sections), `json` and `plot` (paths), and
+    the options that `more` adds.
+    """
 
     def names(text: str) -> Sequence[str]:
         asked = text.split(",")
@@ -30,4 +37,5 @@ def arguments(name: str, description: str, sections: Sequence[str]) -> argparse.
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all rows there")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the main figures there")
+    more(parser)
     return parser.parse_args()

@@ -17,6 +17,8 @@ from torch.utils import backend_registration
 NAME: Final = "weftgpu"
 _ATEN: Final = torch.ops.aten
 _COPIES: Final = frozenset({_ATEN.copy_, _ATEN._to_copy, _ATEN._copy_from})
+_MOVES: Final = frozenset({*_COPIES, _ATEN.to})
+_SCALARS: Final = frozenset({_ATEN._local_scalar_dense, _ATEN.equal, _ATEN.is_nonzero})
 _INDEXING: Final = frozenset({_ATEN.index, _ATEN.index_put, _ATEN.index_put_})
 # torch calls these from C++ where it has no Python operator at hand: they need a kernel by name
 _BY_NAME: Final = ("_to_copy", "copy_", "empty.memory_format", "empty_strided")
@@ -24,6 +26,10 @@ _LESS_PRECISE: Final = ("linear", "matmul", "mm", "bmm", "scaled_dot_product_att
 
 operations: Counter[str] = Counter()
 """By name, how often the device was asked for each."""
+to_host: list[int] = []
+"""The values of every copy from the device to the CPU, which on CUDA waits for the device."""
+to_device: list[int] = []
+"""The same from the CPU to the device."""
 
 
 class OnDevice(torch.Tensor):  # type: ignore[misc]
@@ -57,6 +63,7 @@ class OnDevice(torch.Tensor):  # type: ignore[misc]
     def tolist(self) -> Any:
         """Torch has none for classes of others; on CUDA it is allowed."""
         operations["tolist"] += 1
+        to_host.append(self.raw.numel())
         return self.raw.tolist()
 
     def numpy(self, *, force: bool = False) -> Any:
@@ -121,6 +128,7 @@ def _perform(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return False  # modules then make new parameters, or swap them
     given = [*_leaves(args), *_leaves(tuple(kwargs.values()))]
     _check(op, args, given)
+    _note_copies(op, args, kwargs, given)
     found = op(*_inner(args), **{name: _inner(value) for name, value in kwargs.items()})
     device = kwargs.get("device")
     if device is not None and torch.device(device).type == "cpu":
@@ -132,6 +140,25 @@ def _perform(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     changed = {id(leaf.raw): leaf for leaf in ours}
     with torch.inference_mode(inference):
         return _outer(found, changed)
+
+
+def _note_copies(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any]) -> None:
+    """Add what crosses between the devices to `to_host` and `to_device`."""
+    if op.overloadpacket in _SCALARS:
+        to_host.append(1)
+    if op.overloadpacket not in _MOVES or not isinstance(leaves[-1], torch.Tensor):
+        return
+    source, target = leaves[-1], leaves[0]
+    there = isinstance(target, OnDevice)
+    if op.overloadpacket is _ATEN._copy_from:
+        there = isinstance(args[1], OnDevice)
+    named = [each for each in (*args, kwargs.get("device")) if isinstance(each, torch.device)]
+    if named:
+        there = named[0].type == NAME
+    if isinstance(source, OnDevice) and not there:
+        to_host.append(source.numel())
+    elif not isinstance(source, OnDevice) and there:
+        to_device.append(source.numel())
 
 
 def _leaves(of: tuple[Any, ...] | list[Any]) -> Iterator[Any]:

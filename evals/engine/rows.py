@@ -99,3 +99,11 @@ class Lookup:
     def __call__(self, case: str, system: str, metric: str) -> float | None:
         """The figure, or None where there is none."""
         return self._values.get((case, system, metric))
+
+    def of(self, metric: str) -> dict[tuple[str, str], float]:
+        """The figures of `metric` that there are, by case and system, in the order of the rows."""
+        return {
+            (case, system): value
+            for (case, system, name), value in self._values.items()
+            if name == metric and value is not None
+        }

@@ -6,6 +6,7 @@ import asyncio
 import sys
 
 from evals.planning.effort import FULL, QUICK
+from evals.reasoning.live.terms import add_arguments, terms_of
 from evals.reasoning.plot import draw
 from evals.reasoning.report import report
 from evals.reasoning.sections import SECTIONS, found_by
@@ -19,9 +20,10 @@ def main() -> None:
         "reasoning",
         "What parallel reasoning is worth: votes, protocols, equal budgets, speed.",
         SECTIONS,
+        add_arguments,
     )
     effort = QUICK if asked.quick else FULL
-    found = asyncio.run(found_by(asked.only, effort))
+    found = asyncio.run(found_by(asked.only, effort, terms_of(asked)))
     about = environment()
     print(f"\n{title(about)}\n")
     print(report(found))

@@ -12,22 +12,31 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from evals.engine.rows import Row
 from evals.planning.effort import Effort, Skipped
 
-SECTIONS: Final = ("scripted", "votes", "models", "parallelism", "apr", "code", "hogwild")
+if TYPE_CHECKING:
+    from evals.reasoning.live.terms import LiveTerms
+
+SECTIONS: Final = ("scripted", "votes", "models", "parallelism", "apr", "code", "hogwild", "live")
 
 Found = tuple[str, Sequence[Row]]
 
 
-async def found_by(sections: Iterable[str], effort: Effort) -> list[Found]:
-    """What each section finds, one after the other; why, where one cannot be measured."""
+async def found_by(
+    sections: Iterable[str], effort: Effort, live: LiveTerms | None = None
+) -> list[Found]:
+    """What each section finds, one after the other; why, where one cannot be measured.
+
+    `live` is what the section of that name is asked for.
+    """
     found: list[Found] = []
     for name in sections:
         try:
-            found.append((name, await module(name).run(effort)))
+            more = (live,) if name == "live" else ()
+            found.append((name, await module(name).run(effort, *more)))
         except Skipped as reason:
             print(f"{name} is skipped: {reason}", file=sys.stderr, flush=True)
             found.append((name, [Row(name, "", f"skipped: {reason}", None, "")]))

@@ -104,12 +104,16 @@ class CounterRng:
         if distribution[likeliest] == 1.0:
             return likeliest
         running = distribution.cumsum()
-        token = np.searchsorted(running, self._number(position, 0) * running[-1], side="right")
+        token = np.searchsorted(running, self.number(position) * running[-1], side="right")
         # rounding may carry the draw past the last id that has any weight
         return min(int(token), int(np.searchsorted(running, running[-1])))
 
     def accepts(self, probability: float, position: int, sibling: int) -> bool:
         return self._number(position, 1 + sibling) < probability
+
+    def number(self, position: int) -> float:
+        """The number in [0, 1) that decides the token at `position`."""
+        return self._number(position, 0)
 
     def _number(self, position: int, purpose: int) -> float:
         """A number in [0, 1) of 53 bits."""

@@ -1,4 +1,4 @@
-"""Countdown with three numbers, and GSM8K: questions in words, judged strictly. Knows no model."""
+"""Countdown with three numbers, GSM8K and MATH-500, in words, judged strictly. Knows no model."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from evals.planning.data import folder, load_lines
+from evals.planning.data import folder, load, load_lines
 from evals.reasoning.countdown.problem import Problem, read_problems, verified
 from evals.reasoning.equal_budget import Item
 from evals.reasoning.models.expression import Unreadable, steps_of
-from weft.reasoning.answers import Reader, answer_text, canonical
+from weft.reasoning.answers import Reader, answer_key, answer_text, canonical
 from weft.reasoning.question import Question
 from weft.reasoning.thought import Sample
 
@@ -63,6 +63,17 @@ def gsm8k(count: int) -> Task:
     return Task("gsm8k", items, last_number_key)
 
 
+def math500(count: int) -> Task:
+    """The first `count` problems of MATH-500; right is the gold answer in canonical form, which
+    knows numbers, fractions and plain expressions, and no algebra. Raises: `Skipped`.
+    """
+    items = [
+        Item(f"math500 {number}", Question(row["problem"]), _same_key(canonical(row["answer"])))
+        for number, row in enumerate(load("reasoning/math500.json")[:count])
+    ]
+    return Task("math500", items, answer_key)
+
+
 def solves(problem: Problem, text: str) -> bool:
     """Whether the answer in `text` is an expression that the strict verifier accepts."""
     try:
@@ -93,6 +104,10 @@ def _asked(problem: Problem) -> str:
 
 def _solved(problem: Problem) -> Callable[[str, str | None], bool]:
     return lambda text, _: solves(problem, text)
+
+
+def _same_key(gold: str | None) -> Callable[[str, str | None], bool]:
+    return lambda text, key: gold is not None and (key or answer_key(text)) == gold
 
 
 def _equal(gold: str | None) -> Callable[[str, str | None], bool]:

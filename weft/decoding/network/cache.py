@@ -51,7 +51,7 @@ class KvCache:
 
         By layer views of [slots, kv_heads, columns, head_dim], which see what is written later.
         """
-        keys, values = self._buffer[:, low:high, :columns].transpose(2, 4).unbind(3)
+        keys, values = self.buffer[:, low:high, :columns].transpose(2, 4).unbind(3)
         return keys.unbind(), values.unbind()
 
     def reserve(self, slots: int, columns: int) -> None:
@@ -59,18 +59,18 @@ class KvCache:
 
         Sizes grow by doubling, so that the copies cost a constant per token.
         """
-        layers, old_slots, old_columns, *token = self._buffer.shape
+        layers, old_slots, old_columns, *token = self.buffer.shape
         if slots <= old_slots and columns <= old_columns:
             return
         new_slots = max(old_slots, _power_of_two(slots))
         new_columns = max(old_columns, _power_of_two(columns, at_least=128))
-        grown = self._buffer.new_zeros(layers, new_slots, new_columns, *token)
-        grown[:, :old_slots, :old_columns] = self._buffer
+        grown = self.buffer.new_zeros(layers, new_slots, new_columns, *token)
+        grown[:, :old_slots, :old_columns] = self.buffer
         self._set(grown)
 
     def places(self, slots: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
         """Where `write` puts tokens of these slots and columns, until the buffer grows: [tokens]"""
-        return slots * self._buffer.shape[2] + columns
+        return slots * self.buffer.shape[2] + columns
 
     def write(self, layer: int, places: torch.Tensor, tokens: torch.Tensor) -> None:
         """Put a layer's keys, then its values, of tokens: [tokens, 2 * kv_heads * head_dim]."""
@@ -78,7 +78,7 @@ class KvCache:
 
     def copy(self, source: int, target: int, columns: int) -> None:
         """Copy the first `columns` tokens of slot `source` to slot `target`."""
-        self._buffer[:, target, :columns] = self._buffer[:, source, :columns]
+        self.buffer[:, target, :columns] = self.buffer[:, source, :columns]
 
     def move(
         self, source: int, first: int, tokens: int, target: int, at: int, by: Rotation
@@ -87,33 +87,33 @@ class KvCache:
 
         Their keys are turned `by`. The stretches may overlap.
         """
-        taken = self._buffer[:, source, first : first + tokens].clone()
-        place = self._buffer[:, target, at : at + tokens]
+        taken = self.buffer[:, source, first : first + tokens].clone()
+        place = self.buffer[:, target, at : at + tokens]
         place[:, :, 0] = rotate(taken[:, :, 0].transpose(1, 2), by).transpose(1, 2)
         place[:, :, 1] = taken[:, :, 1]
 
     def splice(self, sources: Sequence[tuple[int, int]], slot: int, columns: Sequence[int]) -> None:
         """Copy single tokens, each given as (slot, column), to `columns` of `slot`."""
-        slots = torch.tensor([source for source, _ in sources], device=self._buffer.device)
-        taken = torch.tensor([column for _, column in sources], device=self._buffer.device)
-        into = torch.tensor(columns, device=self._buffer.device)
-        for layer in self._buffer:  # one at a time: the copy on the way is that much smaller
+        slots = torch.tensor([source for source, _ in sources], device=self.buffer.device)
+        taken = torch.tensor([column for _, column in sources], device=self.buffer.device)
+        into = torch.tensor(columns, device=self.buffer.device)
+        for layer in self.buffer:  # one at a time: the copy on the way is that much smaller
             layer[slot, into] = layer[slots, taken]
 
     def keys(self, slot: int, column: int) -> torch.Tensor:
         """One token's keys: [layers, kv_heads, 1, head_dim]."""
-        return self._buffer[:, slot, column, 0, :, None]
+        return self.buffer[:, slot, column, 0, :, None]
 
     def column(self, slot: int, column: int) -> torch.Tensor:
         """One token's keys and values: [layers, 2, kv_heads, head_dim]."""
-        return self._buffer[:, slot, column]
+        return self.buffer[:, slot, column]
 
     def written(self, slot: int, column: int) -> bool:
         """Whether every layer has put a key there."""
         return bool(self.keys(slot, column).flatten(1).any(dim=1).all())
 
     def _set(self, buffer: torch.Tensor) -> None:
-        self._buffer = buffer
+        self.buffer = buffer
         self._views = tuple(buffer.permute(0, 3, 1, 4, 2, 5))
         self._halves = tuple((keys, values) for keys, values in self._views)
         self._flat = tuple(buffer.flatten(3).flatten(1, 2))

@@ -27,8 +27,10 @@ from weft.decoding.network.layers import (
     watch,
 )
 from weft.decoding.network.llama_folder import LlamaModel, read_llama
+from weft.decoding.network.logit_rows import LogitRows
 from weft.decoding.network.options import NetworkOptions, Quantization, model_threads
-from weft.decoding.network.packing import PackedBatch, Span, pack
+from weft.decoding.network.packing import PackedBatch, Span, few_shapes, pack, padding_for
+from weft.decoding.network.pass_graphs import GraphedPasses, capture_for
 from weft.decoding.network.quantization import fuse, has_kernels, pack_linears
 from weft.decoding.network.rotary import Rotary, rotate
 from weft.decoding.network.visibility import Placement
@@ -56,18 +58,24 @@ class ModelGenerationConfig:
 
 @dataclass(frozen=True, slots=True)
 class SpanOutput:
-    """What came of one span: logits [rows that want them, vocabulary], and by tapped layer what
-    entered it, [tokens of the span, width].
+    """What came of one span: logits, as `rows` that want them, and by tapped layer what entered it,
+    [tokens of the span, width].
     """
 
-    logits: NDArray[np.float32]
+    rows: LogitRows
     hidden: Mapping[int, torch.Tensor]
+
+    @property
+    def logits(self) -> NDArray[np.float32]:
+        """[rows, vocabulary], on the host."""
+        return self.rows.host
 
 
 class Network:
     """A decoder-only transformer with full attention, and the cache its rows share.
 
     `path` is the folder it was read from, if it was; `quantization` is how its weights are kept.
+    `graphs` replay its passes, on a device that has them.
     Not safe to use from two threads at once.
     """
 
@@ -93,9 +101,15 @@ class Network:
         self._decoder = find_layers(model, self.layers)
         self.quantization: Quantization = "none"
         self._fused: FusedDecoder | None = None
+        self.graphs: GraphedPasses | None = None
+        self._padding = padding_for(self.device)
         if self._decoder is not None and isinstance(self._decoder[0], FusedLayer):
             self.quantization = self._decoder[0].quantization
             self._fused = FusedDecoder(model, self._decoder, self._heads, self._kv_heads)
+            capture = capture_for(self.device) if options.graphs == "auto" else None
+            if capture is not None:
+                self.graphs = GraphedPasses(self._fused, capture)
+                self._padding = few_shapes
         elif self._decoder is not None:
             watch(model, self._decoder)
         self.reset()
@@ -200,6 +214,12 @@ class Network:
         error = (there - expected).abs().amax(dim=(1, 2, 3))
         return bool((error <= tolerance * here.abs().amax(dim=(1, 2, 3))).all())
 
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        device: torch.device = self._model.device
+        return device
+
     def _empty_cache(self) -> KvCache:
         dtype, device = self._model.dtype, self._model.device
         return KvCache(self.layers, self._kv_heads, self._head_dim, dtype, device, self._first)
@@ -239,14 +259,15 @@ class Network:
                 dtype=self._model.dtype,
                 device=self._model.device,
                 rotary=self.rotary() if any(span.view for span in spans) else None,
+                padding=self._padding,
             )
-            logits: NDArray[np.float32] = self._logits(step).cpu().numpy()
-        return _span_outputs(step, logits)
+            return _span_outputs(step, LogitRows.of(self._logits(step)))
 
     def _logits(self, step: PackedBatch) -> torch.Tensor:
         """float32 [wanted, vocabulary]"""
-        if self._fused is not None:
-            return self._fused.logits(step, self._cache)
+        decoder = self.graphs or self._fused
+        if decoder is not None:
+            return decoder.logits(step, self._cache)
         output = self._model(
             input_ids=step.token_ids[None],
             position_ids=step.positions[None],
@@ -310,11 +331,11 @@ def _use_threads(threads: int) -> None:
         torch.set_num_threads(threads)
 
 
-def _span_outputs(step: PackedBatch, logits: NDArray[np.float32]) -> dict[int, SpanOutput]:
+def _span_outputs(step: PackedBatch, logits: LogitRows) -> dict[int, SpanOutput]:
     readings, row = {}, 0
     for span, (first, last) in zip(step.spans, pairwise(step.firsts), strict=True):
         hidden = {layer: step.hidden[layer][first:last] for layer in span.taps}
-        readings[span.slot] = SpanOutput(logits[row : row + span.wants_logits], hidden)
+        readings[span.slot] = SpanOutput(logits.part(row, row + span.wants_logits), hidden)
         row += span.wants_logits
     return readings
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 Dtype: TypeAlias = Literal["auto", "float32", "bfloat16"]
 Quantization: TypeAlias = Literal["auto", "none", "int8", "int4"]
+Graphs: TypeAlias = Literal["auto", "off"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +22,12 @@ class NetworkOptions:
     `auto` is `int4` for weights that have at most 16 levels in each group already, as those of a
     file of 4 bits do, else `none`.
     threads: None leaves one core to the rest of the program (see `cores`).
+    graphs: `auto` replays passes whose shape comes again as CUDA graphs, on a GPU that has them.
     max_context_tokens: prompt and answer together; at most what the model was trained for, which
     is what None stands for.
 
-    Raises: `ValueError` for sizes below one and for other dtypes and quantizations, `TypeError` for
-    sizes that are no whole numbers.
+    Raises: `ValueError` for sizes below one and for other dtypes, quantizations and graphs,
+    `TypeError` for sizes that are no whole numbers.
     """
 
     dtype: Dtype = "auto"
@@ -33,6 +35,7 @@ class NetworkOptions:
     quantization: Quantization = "auto"
     threads: int | None = None
     max_context_tokens: int | None = None
+    graphs: Graphs = field(default="auto", kw_only=True)
 
     def __post_init__(self) -> None:
         if self.dtype not in get_args(Dtype):
@@ -40,6 +43,8 @@ class NetworkOptions:
         if self.quantization not in get_args(Quantization):
             names = ", ".join(get_args(Quantization))
             raise ValueError(f"quantization is one of {names}, not {self.quantization!r}")
+        if self.graphs not in get_args(Graphs):
+            raise ValueError(f"graphs are one of auto, off, not {self.graphs!r}")
         if not isinstance(self.device, str):
             raise TypeError(f"device is a name such as cpu, not {self.device!r}")
         for name in ("threads", "max_context_tokens"):

@@ -27,8 +27,27 @@ class HiddenStateWrite:
 
 
 _LANES = 32
-"""On a CPU attention always has a mask and a multiple of so many columns: then a token's sums are
-added in the same order, and are the same bit for bit, whatever else is read in the pass."""
+ColumnPadding = Callable[[int, bool], int]
+"""The columns that attention computes where so many are seen, by a prompt or not; others hidden."""
+
+
+def whole_lanes(columns: int, _prompt: bool) -> int:
+    """On a CPU attention always has a mask and a multiple of so many columns: then a token's sums
+    are added in the same order, and are the same bit for bit, whatever else is read in the pass.
+    """
+    return -(-columns // _LANES) * _LANES
+
+
+def few_shapes(columns: int, prompt: bool) -> int:
+    """A power of two, so that answers of any length need few graphs (`pass_graphs`)."""
+    if prompt:
+        return whole_lanes(columns, prompt)
+    return 1 << max(columns - 1, 127).bit_length()
+
+
+def padding_for(device: torch.device) -> ColumnPadding | None:
+    """Without graphs. None: no column is computed that no token sees."""
+    return whole_lanes if device.type == "cpu" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +128,8 @@ class AttentionGroup:
 class PackedBatch:
     """What one forward pass reads. Tensors are [tokens] but for `wanted`, the rows with logits.
 
+    `numbers` are all of them in a row, which reach the device in one copy: token ids, slots,
+    columns, positions (none: those are the columns) and `wanted`, by their `sizes`.
     `spans` are in the order of the tokens, from `firsts` on. `segment_attention` is for the tokens
     of the spans with views, which come last. `written` by layer: the rows of a span, and what is
     written to them. Of the layers `taps`, what entered them is put into `hidden`: [tokens, width].
@@ -116,16 +137,30 @@ class PackedBatch:
 
     spans: tuple[Span, ...]
     firsts: tuple[int, ...]
-    token_ids: torch.Tensor
-    positions: torch.Tensor
-    slots: torch.Tensor
-    columns: torch.Tensor
-    wanted: torch.Tensor
+    numbers: torch.Tensor
+    sizes: tuple[int, ...]
     groups: tuple[AttentionGroup, ...]
     segment_attention: SegmentAttention | None
     taps: frozenset[int]
     written: dict[int, list[tuple[int, int, HiddenStateWrite]]]
     hidden: dict[int, torch.Tensor] = field(default_factory=dict)
+    token_ids: torch.Tensor = field(init=False)
+    positions: torch.Tensor = field(init=False)
+    slots: torch.Tensor = field(init=False)
+    columns: torch.Tensor = field(init=False)
+    wanted: torch.Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        token_ids, slots, columns, positions, wanted = self.numbers.split(self.sizes)
+        parts = {
+            "token_ids": token_ids,
+            "slots": slots,
+            "columns": columns,
+            "positions": positions if self.sizes[3] else columns,
+            "wanted": wanted,
+        }
+        for name, part in parts.items():
+            object.__setattr__(self, name, part)
 
 
 def pack(
@@ -135,10 +170,12 @@ def pack(
     dtype: torch.dtype,
     device: torch.device,
     rotary: Rotary | None = None,
+    padding: ColumnPadding | None = None,
 ) -> PackedBatch:
     """Lay spans out for one pass: single tokens by slot, longer spans, then those with views.
 
-    Views need `rotary`.
+    Views need `rotary`. `padding`: see `padding_for`; with it attention always has a mask, but for
+    blocks that see all.
     """
     singles = sorted((s for s in spans if s.single), key=lambda span: span.slot)
     viewing = [span for span in spans if span.view]
@@ -148,7 +185,7 @@ def pack(
     first = 0
     for run in (*_neighbours(singles), *_alike(longer)):
         last = first + sum(len(span.tokens) for span in run)
-        mask = _mask(run, queries_per_key, dtype, _LANES if device.type == "cpu" else 1)
+        mask = _mask(run, queries_per_key, dtype, padding)
         columns = max(span.reach for span in run)
         if mask is not None:
             mask, columns = mask.to(device), mask.shape[-1]
@@ -163,16 +200,12 @@ def pack(
     wanted = [
         [start + row for row in span.wanted] for span, start in zip(ordered, firsts, strict=False)
     ]
-    places = _flat([span.columns for span in ordered], device)
-    ordinary = all(span.placement is None for span in ordered)
+    numbers, sizes = _numbers(ordered, wanted, device)
     return PackedBatch(
         spans=ordered,
         firsts=firsts,
-        token_ids=_flat([span.tokens for span in ordered], device),
-        positions=places if ordinary else _flat([span.positions for span in ordered], device),
-        slots=_flat([[span.slot] * len(span.tokens) for span in ordered], device),
-        columns=places,
-        wanted=_flat(wanted, device),
+        numbers=numbers,
+        sizes=sizes,
         groups=tuple(groups),
         segment_attention=segment_attention,
         taps=frozenset(layer for span in ordered for layer in span.taps),
@@ -226,16 +259,15 @@ def _is_open(span: Span) -> bool:
 
 
 def _mask(
-    run: Sequence[Span], queries_per_key: int, dtype: torch.dtype, lanes: int
+    run: Sequence[Span], queries_per_key: int, dtype: torch.dtype, padding: ColumnPadding | None
 ) -> torch.Tensor | None:
     """Hide from each token the columns that it does not see; None when there are none.
 
-    Query heads that share a key head are laid along the query axis, head-major. Columns are filled
-    up to a multiple of `lanes`.
+    Query heads that share a key head are laid along the query axis, head-major.
     """
     width = max(span.reach for span in run)
     if all(span.single for span in run):
-        if lanes == 1 and all(span.end == width for span in run):
+        if padding is None and all(span.end == width for span in run):
             return None
         ends = torch.tensor([span.end for span in run])
         visible = (torch.arange(width) < ends[:, None])[:, None, None]
@@ -243,7 +275,7 @@ def _mask(
         return None
     else:
         visible = _seen(run[0], width).repeat(queries_per_key, 1)[None, None]
-    filled = -(-width // lanes) * lanes
+    filled = width if padding is None else padding(width, run[0].prompt)
     mask = torch.full((*visible.shape[:-1], filled), float("-inf"), dtype=dtype)
     mask[..., :width].masked_fill_(visible, 0.0)
     return mask
@@ -256,6 +288,17 @@ def _seen(span: Span, width: int) -> torch.Tensor:
     return torch.arange(width) <= torch.tensor(span.columns)[:, None]
 
 
-def _flat(parts: Sequence[Sequence[int]], device: torch.device) -> torch.Tensor:
-    flat = [token for part in parts for token in part]
-    return torch.tensor(flat, dtype=torch.int64, device=device)
+def _numbers(
+    spans: Sequence[Span], wanted: Sequence[Sequence[int]], device: torch.device
+) -> tuple[torch.Tensor, tuple[int, ...]]:
+    """The numbers of a `PackedBatch`, and their sizes."""
+    ordinary = all(span.placement is None for span in spans)
+    parts = (
+        [token for span in spans for token in span.tokens],
+        [span.slot for span in spans for _ in span.tokens],
+        [column for span in spans for column in span.columns],
+        [] if ordinary else [position for span in spans for position in span.positions],
+        [row for rows in wanted for row in rows],
+    )
+    flat = torch.tensor([number for part in parts for number in part], dtype=torch.int64)
+    return flat.to(device), tuple(map(len, parts))

@@ -172,7 +172,8 @@ def can_pack(dtype: torch.dtype = torch.float32) -> bool:
 
 
 def _linear(weight: torch.Tensor, bias: torch.Tensor | None = None) -> nn.Module:
-    return (PackedLinear if can_pack(weight.dtype) else UnpackedLinear)(weight, bias)
+    packs = weight.device.type == "cpu" and can_pack(weight.dtype)
+    return (PackedLinear if packs else UnpackedLinear)(weight, bias)
 
 
 def pack_linears(model: nn.Module) -> None:
@@ -191,17 +192,20 @@ _OUTPUTS = 16
 
 
 def fuse(model: PreTrainedModel, options: NetworkOptions) -> None:
-    """Replace the layers of a model on the CPU, where they are of the Llama family.
+    """Replace the layers of a model, where they are of the Llama family; few bits on the CPU only.
 
     Raises: `CapabilityError` for a quantization that was asked for and cannot be had.
     """
     config = model.config.get_text_config()
     layers = find_layers(model, config.num_hidden_layers)
-    if not has_kernels(model.device.type) or not can_fuse(model, layers):
+    on_cpu = model.device.type == "cpu"
+    fused = can_fuse(model, layers) and (not on_cpu or can_pack())
+    if not fused or not on_cpu:
         _check(options.quantization, "a model of the Llama family on the CPU")
+    if not fused:
         return
     assert layers is not None
-    bits = _bits(layers, options.quantization)
+    bits = _bits(layers, options.quantization) if on_cpu else "none"
     kv_heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     make_prompt = Int8Linear if bits == "int4" and _has_vnni() else None
     for number, layer in enumerate(layers):
@@ -212,7 +216,7 @@ def fuse(model: PreTrainedModel, options: NetworkOptions) -> None:
 
 
 def has_kernels(device: str) -> bool:
-    """Whether layers of the Llama family are fused there."""
+    """Whether weights of the Llama family are laid out there for kernels of the CPU."""
     return device == "cpu" and can_pack()
 
 

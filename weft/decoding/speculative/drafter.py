@@ -20,6 +20,8 @@ from weft.decoding.speculative.draft import DraftProposal, DraftTree
 if TYPE_CHECKING:
     import torch
 
+    from weft.decoding.network.logit_rows import LogitRows
+
 
 class Drafter(Protocol):
     """Drafts for one sequence, of which it receives every token in order."""
@@ -35,6 +37,10 @@ class Drafter(Protocol):
         """A draft of at most `most` nodes after the last token; may be empty."""
 
 
+def _no_rows() -> NDArray[np.float32]:
+    return np.zeros((0, 0), np.float32)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetOutputs:
     """Outputs of one pass of the target over a sequence.
@@ -43,15 +49,15 @@ class TargetOutputs:
              accepted path
     hidden   by layer: [tokens, width], what entered it for these tokens
     logits   [1 + nodes, vocabulary] of the root and the draft; a prompt's last piece has one row,
-             the others none
+             the others none. Read as an array; a device copies them to the host only then
     aux      [rows, vocabulary] of the auxiliary rows; `under`: those under the last accepted node
     walk     the result of the draft; None for the prompt
     """
 
     tokens: tuple[int, ...]
     hidden: Mapping[int, torch.Tensor] = field(default_factory=dict)
-    logits: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 0), np.float32))
-    aux: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 0), np.float32))
+    logits: LogitRows | NDArray[np.float32] = field(default_factory=_no_rows)
+    aux: LogitRows | NDArray[np.float32] = field(default_factory=_no_rows)
     under: tuple[int, ...] = ()
     walk: AcceptedPath | None = None
 

@@ -69,8 +69,8 @@ def target_outputs(
     return TargetOutputs(
         (*line, *(draft.tree.tokens[node] for node in walk.path)),
         _states_of(reading.hidden, len(line), walk.path),
-        reading.logits[:nodes],
-        reading.logits[nodes:],
+        reading.rows.part(0, nodes),
+        reading.rows.part(nodes),
         draft.aux.below(last),
         walk,
     )

@@ -6,11 +6,14 @@ Requests join and leave between steps. Single-threaded; uses no event loop.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
+import torch
+
 from weft.core.errors import WeftError
+from weft.decoding.device_sampling import TokenDraws, choose_tokens, samples_on
 from weft.decoding.network.network import Network, SpanOutput
 from weft.decoding.network.packing import Span
 from weft.decoding.network.visibility import Placement
@@ -55,6 +58,7 @@ class Batcher:
         self._groups: dict[AnswerRow, WorkerGroup] = {}
         self._order = count()
         self._drafts: dict[AnswerRow, DraftProposal] = {}
+        self._samples_there = samples_on(network.device)
 
     @classmethod
     def load(cls, path: Path, options: LocalOptions) -> Batcher:
@@ -269,6 +273,7 @@ class Batcher:
         outputs = self._network.forward(spans)
         self.forwards += 1
         by_slot = {span.slot: span for span in spans}
+        chosen = self._chosen(by_slot, outputs) if self._samples_there else {}
         for row in self.rows:
             assert row.slot is not None
             span = by_slot.get(row.slot.number)
@@ -276,7 +281,7 @@ class Batcher:
                 continue
             row.forwards += 1
             if span.wants_logits:
-                self._continue(row, span, outputs[span.slot])
+                self._continue(row, span, outputs[span.slot], chosen.get(row))
             else:
                 row.slot.read(span.columns, span.tokens)
                 row.see(TargetOutputs(tuple(span.tokens), outputs[span.slot].hidden))
@@ -284,13 +289,34 @@ class Batcher:
             group.settle(self._network)
         self._retire()
 
-    def _continue(self, row: AnswerRow, span: Span, output: SpanOutput) -> None:
+    def _chosen(
+        self, spans: Mapping[int, Span], outputs: Mapping[int, SpanOutput]
+    ) -> dict[AnswerRow, list[int]]:
+        """The tokens that the device chooses, of all rows that leave the choice to it."""
+        draws: dict[AnswerRow, TokenDraws] = {}
+        scores = []
+        for row in self.rows:
+            assert row.slot is not None
+            span = spans.get(row.slot.number)
+            draw = row.draws(self._drafts.get(row, NO_DRAFT)) if span else None
+            if span is not None and span.wants_logits and draw is not None:
+                draws[row] = draw
+                scores.append(outputs[span.slot].rows.part(0, len(draw.numbers)).scores)
+        if not draws:
+            return {}
+        with torch.inference_mode():
+            chosen = choose_tokens(torch.cat(scores), list(draws.values()))
+        return dict(zip(draws, chosen, strict=True))
+
+    def _continue(
+        self, row: AnswerRow, span: Span, output: SpanOutput, chosen: Sequence[int] | None
+    ) -> None:
         """Choose the row's next tokens; the accepted path of its draft stays in its slot."""
         assert row.slot is not None
         draft = self._drafts.get(row, NO_DRAFT)
         line = len(span.tokens) - len(draft.tree) - len(draft.aux)
         row.slot.read(span.columns[:line], span.tokens[:line])
-        walk = self._advance(row, span.tokens[:line], draft, output)
+        walk = self._advance(row, span.tokens[:line], draft, output, chosen)
         if walk is not None and walk.path:
             first = span.columns[line - 1] + 1
             self._network.keep(row.slot.number, first, walk.path)
@@ -298,12 +324,21 @@ class Batcher:
             row.slot.read(range(first, first + len(path)), path)
 
     def _advance(
-        self, row: AnswerRow, line: Sequence[int], draft: DraftProposal, output: SpanOutput
+        self,
+        row: AnswerRow,
+        line: Sequence[int],
+        draft: DraftProposal,
+        output: SpanOutput,
+        chosen: Sequence[int] | None,
     ) -> AcceptedPath | None:
-        logits = output.logits[: 1 + len(draft.tree)]
+        logits = output.rows.part(0, 1 + len(draft.tree))
         try:
             return row.advance(
-                logits, draft, lambda walk: target_outputs(output, draft, walk, line), self._name
+                logits,
+                draft,
+                lambda walk: target_outputs(output, draft, walk, line),
+                self._name,
+                chosen,
             )
         except BaseException as error:  # noqa: BLE001 - the error of one row ends only that row
             self._remove(row)

@@ -13,14 +13,16 @@ from numpy.typing import NDArray
 from weft.core.errors import ModelOutputError, OutputTruncated
 from weft.core.ports.model import Prefilled
 from weft.core.values import Completion, FinishReason, Speculated, Usage
+from weft.decoding.device_sampling import TokenDraws
+from weft.decoding.network.logit_rows import LogitRows
 from weft.decoding.network.visibility import Placement
-from weft.decoding.speculative.acceptance import AcceptedPath
+from weft.decoding.speculative.acceptance import AcceptedPath, ExactMatch
 from weft.decoding.speculative.draft import ROOT, DraftProposal, DraftTree
 from weft.decoding.speculative.drafter import TargetOutputs
 from weft.decoding.speculative.speculation import SpeculativeSequence
 from weft.serving.local.answer import AnswerText, SampledToken
 from weft.serving.local.autoregressive.slots import Slot
-from weft.serving.local.autoregressive.token_choice import TokenChooser
+from weft.serving.local.autoregressive.token_choice import TokenChooser, certain
 from weft.serving.local.grammar import AnswerGrammar
 from weft.serving.local.ticket import Ticket
 
@@ -113,17 +115,33 @@ class AnswerRow:
         """Whether the model has begun to answer."""
         return self._prefilled
 
+    def draws(self, draft: DraftProposal) -> TokenDraws | None:
+        """How the tokens after the last one and after the nodes of `draft` may be chosen before the
+        draft is walked; None where the walk needs distributions, or the host must follow.
+        """
+        if self._wants_logprobs or not self._chooser.free:
+            return None
+        params, tree = self._chooser.params, draft.tree
+        if len(tree) and not params.greedy:
+            assert self.speculation is not None
+            if not isinstance(self.speculation.method.acceptor, ExactMatch):
+                return None
+        first, number = len(self._answer.token_ids), self._chooser.rng.number
+        return TokenDraws(params, tuple(number(first + int(depth)) for depth in tree.depths))
+
     def advance(
         self,
-        logits: NDArray[np.float32],
+        logits: LogitRows,
         draft: DraftProposal,
         target_outputs: Callable[[AcceptedPath], TargetOutputs],
         model: str,
+        chosen: Sequence[int] | None = None,
     ) -> AcceptedPath:
         """Choose the next tokens, and pass on the new text.
 
         logits: [1 + nodes, vocabulary] after the last token and after the nodes of `draft`;
-        modified. `target_outputs` returns the pass's outputs along an accepted path.
+        modified. `chosen`: the tokens that `draws` led to there; then no logits are read.
+        `target_outputs` returns the pass's outputs along an accepted path.
 
         Raises: `ModelOutputError` when the answer ends inside its JSON, `ModelRequestError` when
         its schema turns out too complex.
@@ -131,12 +149,14 @@ class AnswerRow:
         if not self._prefilled:
             self.ticket.put(Prefilled(tuple(self.tokens[: self.prompt_tokens])))
             self._prefilled = True
-        plain = logits.copy() if self._wants_logprobs else logits
+        plain = logits.host.copy() if self._wants_logprobs else None
         taken = self._chooser.taken
-        walk = self._walk(logits, draft)
+        walk = self._walk(logits, draft, chosen)
         tokens = walk.tokens(draft.tree)[: self._chooser.taken - taken]
-        rows = [plain[node - ROOT] for node in (ROOT, *walk.path)]
-        kept = self._write([self._sampled(*pair) for pair in zip(tokens, rows, strict=False)])
+        nodes = (ROOT, *walk.path)
+        kept = self._write(
+            [self._sampled(*pair, plain) for pair in zip(tokens, nodes, strict=False)]
+        )
         forced = self._write([SampledToken(token) for token in self._forced()])
         reason = self._ending()
         self._report_to_drafter(draft, walk, kept, forced, None if reason else target_outputs)
@@ -157,14 +177,18 @@ class AnswerRow:
         if self.speculation is not None:
             self.speculation.end()
 
-    def _walk(self, logits: NDArray[np.float32], draft: DraftProposal) -> AcceptedPath:
+    def _walk(
+        self, logits: LogitRows, draft: DraftProposal, chosen: Sequence[int] | None
+    ) -> AcceptedPath:
         """The accepted path of `draft`, and the token after it."""
         tree, chooser = draft.tree, self._chooser
 
         def distribution_at(node: int) -> NDArray[np.float64]:
             if node != ROOT:
                 chooser.take(tree.tokens[node])
-            return chooser.distribution(logits[node - ROOT])
+            if chosen is not None:
+                return certain(chosen[node - ROOT], logits.vocabulary)
+            return chooser.distribution(logits.host[node - ROOT])
 
         position = len(self._answer.token_ids)
         if self.speculation is None:
@@ -174,13 +198,11 @@ class AnswerRow:
         chooser.take(walk.bonus)
         return walk
 
-    def _sampled(self, token: int, logits: NDArray[np.float32]) -> SampledToken:
-        """The token, with the plain model's log probabilities if requested."""
-        return (
-            _with_logprobs(token, logits, self._largest)
-            if self._wants_logprobs
-            else SampledToken(token)
-        )
+    def _sampled(self, token: int, node: int, plain: NDArray[np.float32] | None) -> SampledToken:
+        """The token after `node`, with the plain model's log probabilities if requested."""
+        if plain is None:
+            return SampledToken(token)
+        return _with_logprobs(token, plain[node - ROOT], self._largest)
 
     def _forced(self) -> list[int]:
         """The tokens forced now, as far as there is room."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.decoding.sampling import SamplingParams, TokenRng
+from weft.decoding.sampling import CounterRng, SamplingParams
 from weft.serving.local.grammar import AnswerGrammar
 
 
@@ -22,7 +22,7 @@ class TokenChooser:
     def __init__(
         self,
         params: SamplingParams,
-        rng: TokenRng,
+        rng: CounterRng,
         grammar: AnswerGrammar | None = None,
         steps: Callable[[int], list[int]] | None = None,
         *,
@@ -32,7 +32,7 @@ class TokenChooser:
         self.taken = 0
         self.forced: deque[int] = deque()
         """The next tokens, whatever the model says; the grammar has taken them already."""
-        self._params = params
+        self.params = params
         self._grammar = grammar
         self._steps = steps
         self._samples_all = samples_all
@@ -42,18 +42,23 @@ class TokenChooser:
         """Whether nothing can follow."""
         return not self.forced and self._grammar is not None and self._grammar.finished
 
+    @property
+    def free(self) -> bool:
+        """Whether the logits alone decide the next token: no grammar, and none is forced."""
+        return self._grammar is None and not self.forced
+
     def distribution(self, logits: NDArray[np.float32]) -> NDArray[np.float64]:
         """Probabilities [vocabulary] of the next token. logits: [vocabulary]; modified.
 
         Raises: `ModelRequestError` when the grammar has become too complex to follow.
         """
         if self.forced:
-            return _certain(self.forced[0], len(logits))
+            return certain(self.forced[0], len(logits))
         if self.finished:
-            return _certain(0, len(logits))  # it is not read
+            return certain(0, len(logits))  # it is not read
         if self._grammar is not None:
             self._grammar.restrict(logits)
-        return self._params.distribution(logits)
+        return self.params.distribution(logits)
 
     def take(self, token: int) -> None:
         """Continue the answer with `token`, which the distribution allows."""
@@ -82,7 +87,8 @@ class TokenChooser:
         return self._grammar.forced()
 
 
-def _certain(token: int, size: int) -> NDArray[np.float64]:
-    certain = np.zeros(size)
-    certain[token] = 1.0
-    return certain
+def certain(token: int, size: int) -> NDArray[np.float64]:
+    """The distribution [size] of a token that is chosen already."""
+    found = np.zeros(size)
+    found[token] = 1.0
+    return found

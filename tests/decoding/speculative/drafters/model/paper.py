@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.decoding.speculative.toy import WORDS
+from weft.decoding.network.logit_rows import LogitRows
 from weft.decoding.network.network import SpanOutput
 from weft.decoding.network.packing import Span
 from weft.decoding.network.visibility import TreeMask
@@ -34,7 +35,7 @@ class Paper:
             raise RuntimeError("the paper is torn")
         self.passes.append(list(spans))
         assert len({span.slot for span in spans}) == len(spans)
-        return {span.slot: SpanOutput(self._read(span), {}) for span in spans}
+        return {span.slot: SpanOutput(LogitRows.of(self._read(span)), {}) for span in spans}
 
     def held(self, slot: int, columns: int) -> list[int]:
         """What stands in the first columns of a slot."""

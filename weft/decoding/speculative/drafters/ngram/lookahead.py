@@ -198,11 +198,11 @@ class LookaheadDrafter:
 
     def see(self, outputs: TargetOutputs) -> None:
         window = self._window
-        if window is None or outputs.logits is None:
+        if window is None or not len(outputs.logits):
             return
-        cells = np.concatenate([outputs.logits[:1], outputs.aux])  # the root is the first of them
-        if len(cells) != len(window.rows) * window.width:
+        if 1 + len(outputs.aux) != len(window.rows) * window.width:
             return  # the pass did not read the window
+        cells = np.concatenate([outputs.logits[:1], outputs.aux])  # the root is the first of them
         following = self._following(cells[-window.width :])
         if window.full:
             for ngram in window.ngrams(following):
