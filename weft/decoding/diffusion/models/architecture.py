@@ -30,7 +30,7 @@ from weft.decoding.diffusion.models.mixture import (
     published_shapes,
     rotated_share,
 )
-from weft.decoding.config_fields import ConfigFields
+from weft.decoding.config_fields import ConfigFields, rope_parameters
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -62,7 +62,6 @@ _THETA: Final[Mapping[LayerKind, float]] = {
     "qwen3": 1e6,
     "glm4_moe": 1e4,
 }
-_ROPE_TYPES: Final = ("default", "linear", "llama3", "yarn")
 
 
 def config_of(config: ConfigFields, family: ModelFamily, body: LayerKind) -> PretrainedConfig:
@@ -96,33 +95,12 @@ def config_of(config: ConfigFields, family: ModelFamily, body: LayerKind) -> Pre
     values["tie_word_embeddings"] = config.flag(tied, default=False)
     for name in _BIASES[body]:
         values[name] = config.flag(name, default=False)
-    rope = _rope_parameters(config, body)
+    rope = rope_parameters(config, _THETA[body])
     values["rope_parameters"] = rope
     if body == "glm4_moe":
         values |= expert_settings(config)
         rope["partial_rotary_factor"] = rotated_share(config)
     return _transformers_config(config, body, values)
-
-
-def _rope_parameters(config: ConfigFields, body: LayerKind) -> dict[str, object]:
-    """RoPE parameters, from older and newer configs."""
-    newer = config.within("rope_parameters")
-    scaling = newer if "rope_parameters" in config else config.within("rope_scaling")
-    scaling.must_be("rope_type", *_ROPE_TYPES)
-    scaling.must_be("type", *_ROPE_TYPES)
-    kind = scaling.text("rope_type", scaling.text("type", "default"))
-    theta = newer if "rope_theta" in newer else config
-    rope: dict[str, object] = {
-        "rope_type": kind,
-        "rope_theta": theta.number("rope_theta", 1.0, 1e12, _THETA[body]),
-    }
-    for key in ("factor", "low_freq_factor", "high_freq_factor", "beta_fast", "beta_slow"):
-        if key in scaling:
-            rope[key] = scaling.number(key, 1e-6, 1e6)
-    if "original_max_position_embeddings" in scaling:
-        key = "original_max_position_embeddings"
-        rope[key] = scaling.whole(key, 1, 1 << 24)
-    return rope
 
 
 def _transformers_config(

@@ -5,7 +5,7 @@ After EAGLE (arXiv 2401.15077), EAGLE-2's trees (2406.16858) and EAGLE-3's featu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,7 +23,9 @@ from weft.decoding.speculative.drafter import (
     SpeculativeMethod,
 )
 from weft.decoding.speculative.drafters.trained.feature_layers import (
+    DraftHead,
     DraftVocabularyHead,
+    Eagle3Layer,
     EagleLayer,
     EagleShape,
     FeatureDrafter,
@@ -170,6 +172,14 @@ class EagleOptions:
             raise ValueError(f"no tree is of {self}")
 
 
+@dataclass(frozen=True, slots=True)
+class DraftTables:
+    """Head and embeddings of a drafter, where they are not the target's."""
+
+    head: DraftHead | None = None
+    embed: Callable[[Sequence[int]], torch.Tensor] | None = None
+
+
 class EagleModel:
     """Weights for all sequences of `target`; drafts only `tokens` [draft vocabulary].
 
@@ -178,19 +188,21 @@ class EagleModel:
 
     def __init__(
         self,
-        layer: EagleLayer,
+        layer: EagleLayer | Eagle3Layer,
         taps: tuple[int, ...],
         tokens: torch.Tensor,
         target: Network,
         options: EagleOptions,
+        own: DraftTables | None = None,
     ) -> None:
         like = target.embed([0])
         self.forwards = 0
         self.taps = taps
         self.options = options
         self._layer = layer.to(like.device, like.dtype).eval().requires_grad_(False)
-        self._head = DraftVocabularyHead(target, tokens)
-        self._target = target
+        own = own or DraftTables()
+        self._head = own.head or DraftVocabularyHead(target, tokens)
+        self._embed = own.embed or target.embed
 
     def draft(
         self, lines: Sequence[EagleSequence], unread: Sequence[tuple[Sequence[int], torch.Tensor]]
@@ -241,7 +253,7 @@ class EagleModel:
             ]
             return torch.cat(attended, dim=1)
 
-        tokens = self._target.embed([token for part in parts for token in part.tokens])
+        tokens = self._embed([token for part in parts for token in part.tokens])
         states = torch.cat([part.states for part in parts])
         turns = self._layer.shape.rotation(torch.cat([part.positions for part in parts]))
         made: torch.Tensor = self._layer(tokens, states, turns, attend)
