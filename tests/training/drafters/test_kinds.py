@@ -81,7 +81,7 @@ def test_what_can_be_learnt_is_learnt(
     name: str, teacher: Teacher, corpus: Corpus, tmp_path: Path
 ) -> None:
     kind = kind_of(name)
-    small = {"heads": 2, "tokens": 64, "prompts": 2, "ahead": 2, "points": 8}
+    small = {"heads": 2, "tokens": 64, "prompts": 2, "ahead": 2, "points": 8, "form": 1}
     settings = {key: small[key] for key in kind.settings}
     course = kind.begin(teacher, corpus, settings, 0)
     before = course.loss(batch_of(corpus.texts, 99), np.random.default_rng(0))

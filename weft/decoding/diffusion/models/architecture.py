@@ -24,13 +24,13 @@ from transformers import (
 )
 
 from weft.core.errors import CapabilityError
+from weft.decoding.config_fields import ConfigFields, rope_parameters
 from weft.decoding.diffusion.models.families import LayerKind, ModelFamily
 from weft.decoding.diffusion.models.mixture import (
     expert_settings,
     published_shapes,
     rotated_share,
 )
-from weft.decoding.config_fields import ConfigFields, rope_parameters
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig

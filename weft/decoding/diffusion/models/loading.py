@@ -15,6 +15,7 @@ import torch
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from weft.core.errors import CapabilityError
+from weft.decoding.config_fields import CONFIG, ConfigFields
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.models import adapter_file
 from weft.decoding.diffusion.models.architecture import (
@@ -24,7 +25,6 @@ from weft.decoding.diffusion.models.architecture import (
     weight_files,
 )
 from weft.decoding.diffusion.models.families import OURS, LayerKind, ModelFamily
-from weft.decoding.config_fields import CONFIG, ConfigFields
 from weft.decoding.diffusion.models.folder import (
     OWN,
     FindModel,

@@ -92,9 +92,9 @@ def load_mixture(
     files: Sequence[Path], config: PretrainedConfig, dtype: torch.dtype, attends: str
 ) -> Glm4MoeForCausalLM:
     """The model of published weights that `check_weights` found to fit, on the CPU."""
-    config._attn_implementation = attends
     with torch.device("meta"):
         model = Glm4MoeForCausalLM(config)
+    model.set_attn_implementation(attends)
     with ExitStack() as stack:
         opened = [stack.enter_context(safe_open(file, framework="pt")) for file in files]
         where = {name: file for file in opened for name in file.keys()}  # noqa: SIM118

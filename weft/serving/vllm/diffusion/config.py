@@ -13,9 +13,9 @@ from typing import Any, Final
 from transformers import AutoConfig, LlamaConfig, PretrainedConfig, Qwen2Config, Qwen3Config
 
 from weft.core.errors import WeftError
+from weft.decoding.config_fields import CONFIG, ConfigFields
 from weft.decoding.diffusion.models.architecture import config_of
 from weft.decoding.diffusion.models.families import FAMILIES, LayerKind, ModelFamily
-from weft.decoding.config_fields import CONFIG, ConfigFields
 from weft.decoding.diffusion.models.folder import describe
 from weft.serving.extra_arguments import DECODE
 from weft.serving.vllm.diffusion import ARCHITECTURES, CANVAS

@@ -104,8 +104,7 @@ def refuse_canvases(spec: ServeSpec, engine: Engine, model: ModelDescription) ->
         )
     if model.body not in ARCHITECTURES:
         raise SpecError(
-            f"{spec.name} is a {model.family.model_type}, whose experts weft's path in vLLM does not"
-            " have",
+            f"{spec.name} is a {model.family.model_type}: weft's path in vLLM has no experts",
             hint=_LOCALLY,
         )
     if spec.adapters:

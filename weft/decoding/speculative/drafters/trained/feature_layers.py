@@ -111,6 +111,14 @@ def _sizes(shape: type[EagleShape]) -> list[str]:
     return [each.name for each in fields(shape) if each.name not in {"width", "variant"}]
 
 
+def read_form(trained: TrainedDrafter) -> int:
+    """1: weft's own form; 2: the published one, which vLLM can load, too.
+
+    Raises: `CapabilityError` for another.
+    """
+    return trained.whole("form", 1, 2) if "form" in trained.settings else 1
+
+
 def read_shape(
     trained: TrainedDrafter,
     shape: type[ShapeT],
@@ -403,6 +411,11 @@ class DraftVocabularyHead:
         columns = [network.head(piece)[:, self.ids] - bias for piece in unit.split(_UNIT_ROWS)]
         self._weight = torch.cat(columns).T.contiguous()  # [ids, width]
         self._bias = bias
+
+    @property
+    def matrix(self) -> torch.Tensor | None:
+        """[ids, width]; None where the head adds a bias to it."""
+        return None if bool(self._bias.any()) else self._weight
 
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
         """[..., width] -> [..., ids]"""
