@@ -27,6 +27,7 @@ from weft.decoding.speculative.drafters.trained.feature_layers import (
 )
 from weft.decoding.speculative.drafters.trained.published import dflash as published_dflash
 from weft.decoding.speculative.drafters.trained.published import eagle3
+from weft.decoding.speculative.drafters.trained.published.medusa import read_medusa
 from weft.decoding.speculative.trained_drafter import TrainedDrafter
 
 _KIND: Final = "weft_drafter"
@@ -52,14 +53,18 @@ class _Files:
 
 
 def export_drafter(folder: Path, network: Network, out: Path) -> ExportedDrafter:
-    """Write the drafter in `folder`, trained for `network`, to the new folder `out`.
+    """Write the drafter in `folder`, trained for `network`, to the new folder `out`: one of weft's,
+    or Medusa heads in the format of Medusa's own code.
 
     Raises: `InputError` where `out` exists or vLLM has no such drafter, `CapabilityError` for a
     broken folder and one of another model, `OSError`.
     """
     if out.exists():
         raise InputError(f"{out} exists already", hint="name another folder")
-    kind = ConfigFields.read(folder / CONFIG).text(_KIND, "")
+    config = ConfigFields.read(folder / CONFIG)
+    if _KIND not in config:
+        return _write("medusa", "medusa", _converted(folder, config, network), out)
+    kind = config.text(_KIND)
     if kind not in _EXPORTS:
         raise InputError(
             f"vLLM cannot load a drafter of the kind {kind!r}",
@@ -72,7 +77,10 @@ def export_drafter(folder: Path, network: Network, out: Path) -> ExportedDrafter
             hint=f"train one that it can: weft train-drafter {kind} --set form={_PUBLISHED} ...",
         )
     method, make = _EXPORTS[kind]
-    files = make(trained, network)
+    return _write(kind, method, make(trained, network), out)
+
+
+def _write(kind: str, method: str, files: _Files, out: Path) -> ExportedDrafter:
     out.mkdir(parents=True)
     for name, value in files.beside.items():
         torch.save(value, out / name)
@@ -129,6 +137,23 @@ def _dflash(trained: TrainedDrafter, network: Network) -> _Files:
     return _Files(config, _renamed(trained, names) | head, {published_dflash.MASK_FILE: embedding})
 
 
+def _converted(folder: Path, config: ConfigFields, network: Network) -> _Files:
+    """Published Medusa heads, for vLLM."""
+    if "medusa_num_heads" not in config:
+        raise InputError(
+            f"{folder} is in a published format already", hint="weft serve takes it as it is"
+        )
+    heads = read_medusa(folder, network)
+    tensors = {}
+    for head, layers in enumerate(heads.blocks):
+        tensors[f"lm_heads.{head}.weight"] = heads.tables[head]
+        for layer, block in enumerate(layers):
+            for part, value in block.state_dict().items():
+                tensors[f"blocks.{head}.layers.{layer}.{part}"] = value
+    described = {**_medusa_config(len(heads), network), "num_hidden_layers": len(heads.blocks[0])}
+    return _Files(described, tensors, {})
+
+
 def _medusa(trained: TrainedDrafter, network: Network) -> _Files:
     heads = trained.whole("heads", 1, medusa.MOST_HEADS)
     head, sizes = _head(trained, network)
@@ -140,18 +165,23 @@ def _medusa(trained: TrainedDrafter, network: Network) -> _Files:
         for part in ("weight", "bias"):
             name = f"blocks.{number}.layers.0.{part}"
             tensors[name] = trained.tensors[f"into.{number}.{part}"]
-    config = {
+    config = _medusa_config(heads, network) | {
+        "truncated_vocab_size": few,
+        "num_hidden_layers": 1,
+        "original_lm_head": True,
+    }
+    return _Files(config, tensors, {})
+
+
+def _medusa_config(heads: int, network: Network) -> dict[str, object]:
+    return {
         "architectures": ["MedusaModel"],
         "model_type": "medusa",
         "hidden_size": network.width,
         "vocab_size": network.vocabulary_size,
-        "truncated_vocab_size": few,
         "num_heads": heads,
-        "num_hidden_layers": 1,
         "medusa_fc_bias": True,
-        "original_lm_head": True,
     }
-    return _Files(config, tensors, {})
 
 
 _EXPORTS: Final[Mapping[str, tuple[str, Callable[[TrainedDrafter, Network], _Files]]]] = (
