@@ -206,6 +206,7 @@ def medusa_published(vocabulary: int, layers: int = 1) -> tuple[Config, Weights]
 
 
 def medusa_vllm(vocabulary: int) -> tuple[Config, Weights]:
+    """Heads with a table each."""
     torch.manual_seed(9)
     config = {
         "architectures": ["MedusaModel"],
@@ -215,10 +216,9 @@ def medusa_vllm(vocabulary: int) -> tuple[Config, Weights]:
         "num_heads": 3,
         "num_hidden_layers": 2,
         "topk": 10,
-        "truncated_vocab_size": FEW,
         "vocab_size": vocabulary,
     }
-    weights: Weights = {"token_map": torch.randperm(vocabulary)[:FEW]}
+    weights: Weights = {}
     for head in range(3):
         for layer in range(2):
             weights[f"blocks.{head}.layers.{layer}.weight"] = made(WIDTH, WIDTH)
@@ -226,7 +226,22 @@ def medusa_vllm(vocabulary: int) -> tuple[Config, Weights]:
     return config, weights
 
 
-MEDUSA = {"FasterDecoding": medusa_published, "vLLM": medusa_vllm}
+def medusa_shared(vocabulary: int) -> tuple[Config, Weights]:
+    """Heads that share a table of the most frequent tokens."""
+    config, weights = medusa_vllm(vocabulary)
+    config |= {"original_lm_head": True, "truncated_vocab_size": FEW, "medusa_fc_bias": True}
+    weights = {name: part for name, part in weights.items() if name.startswith("blocks")}
+    for name in list(weights):
+        weights[name.replace("weight", "bias")] = made(WIDTH) - 1.0
+    shared = {"token_map": torch.randperm(vocabulary)[:FEW], "lm_head.weight": made(FEW, WIDTH)}
+    return config, weights | shared
+
+
+MEDUSA = {
+    "FasterDecoding": medusa_published,
+    "vLLM": medusa_vllm,
+    "vLLM, one table": medusa_shared,
+}
 
 
 def dflash_weights(layers: int = 2) -> Weights:
