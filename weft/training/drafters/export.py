@@ -22,6 +22,7 @@ from weft.decoding.speculative import trained_drafter
 from weft.decoding.speculative.drafters.trained import dflash, eagle, medusa
 from weft.decoding.speculative.drafters.trained.feature_layers import (
     DraftVocabularyHead,
+    Eagle3Layer,
     EagleShape,
     read_form,
 )
@@ -92,7 +93,7 @@ def _write(kind: str, method: str, files: _Files, out: Path) -> ExportedDrafter:
 def _eagle(trained: TrainedDrafter, network: Network) -> _Files:
     model = eagle.loaded(trained, network, eagle.EagleOptions())
     layer = model.layer
-    assert isinstance(layer, eagle.Eagle3Layer)
+    assert isinstance(layer, Eagle3Layer)
     names = eagle3.tensor_names(layer, eagle3.MIDDLE)
     if max(model.taps) >= network.layers:
         raise InputError("vLLM cannot give a drafter what leaves the last layer")
