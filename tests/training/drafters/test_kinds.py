@@ -105,7 +105,7 @@ def test_settings_are_checked() -> None:
     assert kind.set_to({"heads": 2}) == {"heads": 2, "tokens": 8192, "form": 1}
     with pytest.raises(InputError, match="no setting 'prompts'") as refused:
         kind.set_to({"prompts": 2})
-    assert refused.value.hint == "there is heads, tokens"
+    assert refused.value.hint == "there is form, heads, tokens"
     with pytest.raises(InputError, match="heads must be a whole number from 1"):
         kind.set_to({"heads": 0})
 

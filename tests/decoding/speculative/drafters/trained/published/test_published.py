@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,11 @@ import torch
 
 from tests.decoding.speculative.drafters.trained.published import formats, slow
 from tests.decoding.speculative.rows import SHAPINGS, alone, plain, together
+from tests.serving.local.playback import EXACT
 from tests.serving.local.tiny import END
+from weft.core.ports import ModelRequest, Sampling, complete
+from weft.core.values import Completion
+from weft.decoding.decoders import parse_decode
 from weft.decoding.network.network import Network
 from weft.decoding.network.packing import Span
 from weft.decoding.speculative.drafters.trained.dflash import DFlashContext, DFlashModel
@@ -28,6 +33,7 @@ from weft.decoding.speculative.drafters.trained.published.eagle3 import read_eag
 from weft.decoding.speculative.drafters.trained.published.medusa import read_medusa
 from weft.decoding.speculative.loop import DecodeLimits
 from weft.decoding.speculative.presets import made
+from weft.serving.local import LocalModel
 
 TEXT = [3, 61, 4, 61, 65, 9, 62, 6, 65, 35, 8, 97]
 PROMPTS = ([5, 9, 5, 9, 5, 9, 17], [40, 41, 42, 43, 40, 41])
@@ -168,3 +174,30 @@ def test_a_drafter_that_knows_the_model_is_accepted(network: Network, tmp_path: 
     state = torch.randn(network.width)
     for guess in heads(state[None])[:, 0]:
         torch.testing.assert_close(guess, network.head(state[None])[0])
+
+
+@pytest.mark.parametrize("name", ["eagle SafeAILab", "medusa FasterDecoding", "dflash z-lab"])
+def test_a_local_model_takes_one_as_its_decoder(
+    name: str, network: Network, tiny_path: Path, tmp_path: Path
+) -> None:
+    """`decode: NAME:FOLDER`, as in a workflow."""
+    decoder, make = FORMATS[name]
+    folder = formats.write(tmp_path / "head", *make(network.vocabulary_size))
+
+    async def written(decode: str) -> Completion:
+        model = LocalModel(tiny_path, EXACT)
+        sampling = Sampling(max_tokens=16, temperature=0.0)
+        request = ModelRequest(
+            prompt_token_ids=(5, 9, 5, 9, 17), sampling=sampling, decode=parse_decode(decode)
+        )
+        try:
+            return await complete(model, request)
+        finally:
+            await model.aclose()
+
+    expected = asyncio.run(written("none"))
+    found = asyncio.run(written(f"{decoder}:{folder}:4"))
+    assert found.token_ids == expected.token_ids
+    assert found.speculation is not None
+    assert (found.speculation.method, found.speculation.fallback) == (decoder, "")
+    assert found.speculation.drafted > 0

@@ -91,9 +91,9 @@ def read_medusa(folder: Path, network: Network) -> PublishedMedusaHeads:
     heads = config.whole(_key(config, "num_heads", "medusa_num_heads"), 1, _MOST_HEADS)
     layers = config.whole(_key(config, "num_hidden_layers", "medusa_num_layers"), 0, _MOST_LAYERS)
     checkpoint = PublishedCheckpoint.read(folder, HEADS_FILES)
-    names = _names(checkpoint, layers)
-    like = network.embed([0])
     shared = config.flag("original_lm_head", default=False)
+    names = _names(checkpoint, layers, shared)
+    like = network.embed([0])
     blocks = [
         [_block(checkpoint, names, network.width, head, layer, like) for layer in range(layers)]
         for head in range(heads)
@@ -103,7 +103,7 @@ def read_medusa(folder: Path, network: Network) -> PublishedMedusaHeads:
         _table(checkpoint, names, head, ids, network).to(like.device, like.dtype)
         for head in range(1 if shared else heads)
     ]
-    checkpoint.skip(*names.others(heads, shared=shared))
+    checkpoint.skip(*names.others(heads))
     checkpoint.close()
     return PublishedMedusaHeads(blocks, tables, ids.to(like.device))
 
@@ -116,12 +116,14 @@ class MedusaNames:
     vllm     vLLM's format
     prefix   of the published one
     layers   residual blocks of a head
+    shared   one table for all heads
     """
 
     present: frozenset[str]
     vllm: bool
     prefix: str
     layers: int
+    shared: bool
 
     def block(self, head: int, layer: int, part: str) -> str:
         """The weight or bias of a residual block."""
@@ -131,30 +133,30 @@ class MedusaNames:
 
     def table(self, head: int) -> str:
         """The last weight of a head."""
-        if self.vllm and "lm_head.weight" in self.present:
+        if self.vllm and self.shared and "lm_heads.0.weight" not in self.present:
             return "lm_head.weight"
         if self.vllm:
             return f"lm_heads.{head}.weight"
         return f"{self.prefix}{head}.{self.layers}.weight"
 
-    def others(self, heads: int, *, shared: bool) -> list[str]:
+    def others(self, heads: int) -> list[str]:
         """Tensors of heads from number `heads` on, and of tables that another one replaces."""
         found = []
         for name in self.present:
             words = name.removeprefix(self.prefix).split(".")
             numbers = [word for word in words[:2] if word.isdecimal()][:1]
             late = bool(numbers) and int(numbers[0]) >= heads
-            table = shared and words[0] == "lm_heads"
+            table = self.shared and words[0] == "lm_heads"
             if late or table:
                 found.append(name)
         return found
 
 
-def _names(checkpoint: PublishedCheckpoint, layers: int) -> MedusaNames:
+def _names(checkpoint: PublishedCheckpoint, layers: int, shared: bool) -> MedusaNames:
     present = frozenset(checkpoint.tensors)
     vllm = any(name.startswith(("blocks.", "lm_head")) for name in present)
     starts = [start for start in _PREFIXES if any(name.startswith(start) for name in present)]
-    return MedusaNames(present, vllm, starts[0] if starts else "", layers)
+    return MedusaNames(present, vllm, starts[0] if starts else "", layers, shared)
 
 
 def _key(config: ConfigFields, first: str, second: str) -> str:
