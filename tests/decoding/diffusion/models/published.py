@@ -92,7 +92,12 @@ SDAR = QWEN | {
     "head_dim": 16,
     "mask_token_id": MASK,
 }
+# config.json of Efficient-Large-Model/Fast_dLLM_v2_7B, smaller; its configuration.py names the
+# weights in its plan for tensor parallelism
 FAST_DLLM = QWEN | {
+    "auto_map": {"AutoModelForCausalLM": "modeling.Fast_dLLM_QwenForCausalLM"},
+    "conplemenrary_mask": True,
+    "layer_types": ["full_attention", "full_attention"],
     "model_type": "Fast_dLLM_Qwen",
     "architectures": ["Fast_dLLM_QwenForCausalLM"],
     "bd_size": 8,
