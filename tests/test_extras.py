@@ -90,6 +90,7 @@ _BARE: dict[tuple[str, ...], tuple[int, str]] = {
     ("plan-serve", "model", "--gpu", "h100"): (2, ""),
     ("train-drafter", "--list"): (2, _LOCAL),
     ("train-drafter", "medusa", *_TRAINER): (2, _LOCAL),
+    ("export-drafter", "head", "--model", "m", "--out", "new"): (2, _LOCAL),
     ("train-diffusion", "--list"): (2, _LOCAL),
     ("train-diffusion", "block", *_TRAINER): (2, _LOCAL),
     ("gateway", "plain.yaml"): (1, "pip install 'weft[gateway]'"),

@@ -146,7 +146,7 @@ _OPTION: Final = r"[^\s`\"'},|;)]+"
 WRITTEN: Final = re.compile(
     rf'(?:--decode |\bdecode: ?"?)([a-z_0-9]+(?::{_OPTION})?(?:,\w+={_OPTION})*)'
 )
-_OF_SERVERS: Final = ("ngram", "weft")
+_OF_SERVERS: Final = ("eagle3", "ngram", "weft")
 """What vLLM's servers are told, who read it themselves."""
 
 

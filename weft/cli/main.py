@@ -88,7 +88,7 @@ app = application(
         *("run", "resume", "answer", "replay", "diff", "simulate"),
         *("ask", "think"),
         *("serve", "ps", "stop", "gateway", "mcp", "ui", "plan-serve"),
-        *("train-drafter", "train-diffusion"),
+        *("train-drafter", "export-drafter", "train-diffusion"),
         *("check", "decoders", "doctor", "graph", "init", "schema", "version"),
         *("model", "runs", "conversations"),
     ),

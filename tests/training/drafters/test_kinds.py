@@ -59,7 +59,7 @@ def test_the_loss_of_untrained_medusa_heads_is_the_model_s_own(
 ) -> None:
     """At first every head says what the model says of the next token."""
     kind = kind_of("medusa")
-    course = kind.begin(teacher, corpus, {"heads": 2, "tokens": 10_000}, 0)
+    course = kind.begin(teacher, corpus, {"heads": 2, "tokens": 10_000, "form": 1}, 0)
     batch = batch_of(corpus.texts, 99)
     logs = teacher.head(teacher.states(batch, (3,))[3]).log_softmax(-1)
     expected = 0.0
@@ -81,7 +81,7 @@ def test_what_can_be_learnt_is_learnt(
     name: str, teacher: Teacher, corpus: Corpus, tmp_path: Path
 ) -> None:
     kind = kind_of(name)
-    small = {"heads": 2, "tokens": 64, "prompts": 2, "ahead": 2, "points": 8}
+    small = {"heads": 2, "tokens": 64, "prompts": 2, "ahead": 2, "points": 8, "form": 1}
     settings = {key: small[key] for key in kind.settings}
     course = kind.begin(teacher, corpus, settings, 0)
     before = course.loss(batch_of(corpus.texts, 99), np.random.default_rng(0))
@@ -102,10 +102,10 @@ def test_what_can_be_learnt_is_learnt(
 
 def test_settings_are_checked() -> None:
     kind = kind_of("medusa")
-    assert kind.set_to({"heads": 2}) == {"heads": 2, "tokens": 8192}
+    assert kind.set_to({"heads": 2}) == {"heads": 2, "tokens": 8192, "form": 1}
     with pytest.raises(InputError, match="no setting 'prompts'") as refused:
         kind.set_to({"prompts": 2})
-    assert refused.value.hint == "there is heads, tokens"
+    assert refused.value.hint == "there is form, heads, tokens"
     with pytest.raises(InputError, match="heads must be a whole number from 1"):
         kind.set_to({"heads": 0})
 

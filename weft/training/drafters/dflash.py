@@ -20,12 +20,14 @@ from weft.decoding.speculative.drafters.trained.feature_layers import (
     DFlash,
     DFlashAttend,
     DFlashShape,
+    LayerVariant,
 )
 from weft.training.corpus import Corpus, TokenBatch
 from weft.training.devices import mixed_precision
 from weft.training.drafters.features import (
     FeatureObjective,
     draft_vocabulary,
+    form_of,
     layer_sizes,
     soft_cross_entropy,
 )
@@ -93,7 +95,8 @@ class DFlashObjective(FeatureObjective[DFlash]):
                     hits = (self._tokens[guessed.logits.argmax(-1)] == guessed.tokens).int()
                     right += hits.cumprod(-1).sum(0).cpu()
                     blocks += len(hits)
-        return self.weights(right / max(blocks, 1))
+        form = 2 if self.module.shape.variant.head_norms else 1
+        return self.weights(right / max(blocks, 1), form)
 
     def _guessed(
         self, batch: TokenBatch, places: int, rng: np.random.Generator
@@ -163,7 +166,10 @@ def _begin(
     taps = spread_taps(teacher.layers, _TAPS)
     try:
         sizes = layer_sizes(teacher, taps, settings["inner"])
-        shape = DFlashShape(block=settings["block"], layers=settings["layers"], **sizes)
+        variant = LayerVariant(head_norms=form_of(settings) == 2)
+        shape = DFlashShape(
+            block=settings["block"], layers=settings["layers"], **sizes, variant=variant
+        )
     except ValueError as error:
         raise InputError(f"no network can be trained for this model: {error}") from error
     torch.manual_seed(seed)
@@ -181,6 +187,6 @@ KIND = DrafterSpec(
     "dflash",
     "a small diffusion network that fills a block of tokens from the target's features",
     Schedule(steps=600, texts=4, longest=512, rate=1e-3),
-    {"block": 8, "layers": 2, "inner": 640, "vocabulary": 4096, "places": 32},
+    {"block": 8, "layers": 2, "inner": 640, "vocabulary": 4096, "places": 32, "form": 1},
     _begin,
 )

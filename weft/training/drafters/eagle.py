@@ -14,7 +14,10 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from weft.core.errors import InputError
+from weft.decoding.speculative.drafters.trained.eagle import EAGLE_FORMS
 from weft.decoding.speculative.drafters.trained.feature_layers import (
+    PLAIN_LAYER,
+    Eagle3Layer,
     EagleLayer,
     EagleShape,
 )
@@ -23,6 +26,7 @@ from weft.training.devices import mixed_precision
 from weft.training.drafters.features import (
     FeatureObjective,
     draft_vocabulary,
+    form_of,
     layer_sizes,
     soft_cross_entropy,
 )
@@ -77,13 +81,13 @@ class UnrolledAttention:
         return attended
 
 
-class EagleObjective(FeatureObjective[EagleLayer]):
+class EagleObjective(FeatureObjective[EagleLayer | Eagle3Layer]):
     """Implements `DrafterObjective`: trains on chains of `steps` tokens."""
 
     def __init__(
         self,
         teacher: Teacher,
-        module: EagleLayer,
+        module: EagleLayer | Eagle3Layer,
         taps: tuple[int, ...],
         tokens: torch.Tensor,
         steps: int,
@@ -113,7 +117,8 @@ class EagleObjective(FeatureObjective[EagleLayer]):
                     hits = self._tokens[logits.argmax(-1)] == _shifted(batch.tokens, step + 2)
                     wanted &= hits & _shifted(batch.answered, step + 2)
                     right[step] += int(wanted.sum())
-        return self.weights(right / max(count, 1))
+        form = 2 if isinstance(self.module, Eagle3Layer) else 1
+        return self.weights(right / max(count, 1), form)
 
     def _unroll(
         self, batch: TokenBatch
@@ -153,12 +158,14 @@ def _begin(
 ) -> EagleObjective:
     taps = usual_taps(teacher.layers)
     try:
-        shape = EagleShape(**layer_sizes(teacher, taps, settings["inner"]))
+        sizes = layer_sizes(teacher, taps, settings["inner"])
+        shape = EagleShape(**sizes, variant=PLAIN_LAYER)
     except ValueError as error:
         raise InputError(f"no layer can be trained for this model: {error}") from error
     torch.manual_seed(seed)
     tokens = draft_vocabulary(teacher, corpus, settings)
-    return EagleObjective(teacher, EagleLayer(shape), taps, tokens, settings["unrolled"])
+    layer = EAGLE_FORMS[form_of(settings)](shape)
+    return EagleObjective(teacher, layer, taps, tokens, settings["unrolled"])
 
 
 def usual_taps(layers: int) -> tuple[int, ...]:
@@ -170,6 +177,6 @@ KIND = DrafterSpec(
     "eagle",
     "a decoder layer on the target's features, which drafts token by token",
     Schedule(steps=600, texts=4, longest=512, rate=1e-3),
-    {"inner": 1280, "vocabulary": 4096, "unrolled": 3},
+    {"inner": 1280, "vocabulary": 4096, "unrolled": 3, "form": 1},
     _begin,
 )

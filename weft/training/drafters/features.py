@@ -10,12 +10,17 @@ from typing import Generic, TypeVar
 
 import torch
 
-from weft.decoding.speculative.drafters.trained.feature_layers import DFlash, EagleLayer
+from weft.core.errors import InputError
+from weft.decoding.speculative.drafters.trained.feature_layers import (
+    DFlash,
+    Eagle3Layer,
+    EagleLayer,
+)
 from weft.training.corpus import Corpus
 from weft.training.drafters.spec import TrainedWeights
 from weft.training.teacher import Teacher
 
-ModuleT = TypeVar("ModuleT", EagleLayer, DFlash)
+ModuleT = TypeVar("ModuleT", EagleLayer | Eagle3Layer, DFlash)
 
 
 class FeatureObjective(Generic[ModuleT]):
@@ -31,15 +36,28 @@ class FeatureObjective(Generic[ModuleT]):
         self._drafted = torch.zeros(teacher.vocabulary_size, dtype=torch.bool).to(teacher.device)
         self._drafted[self._tokens] = True
 
-    def weights(self, chains: torch.Tensor) -> TrainedWeights:
-        """The weights, with `chains`: the accuracy of chains of each length."""
+    def weights(self, chains: torch.Tensor, form: int) -> TrainedWeights:
+        """The weights in their `form`, with `chains`: the accuracy of chains of each length."""
         settings = {
             **self.module.shape.settings,
+            "form": form,
             **{f"tap_{number}": tap for number, tap in enumerate(self._taps)},
             "held_out_chains": [round(float(share), 4) for share in chains],
         }
         tensors = {name: value.half() for name, value in self.module.state_dict().items()}
         return TrainedWeights(settings, {**tensors, "tokens": self._tokens.int()})
+
+
+def form_of(settings: Mapping[str, int]) -> int:
+    """1: weft's own form; 2: the published one, which `weft export-drafter` writes for vLLM.
+
+    Raises: `InputError` for another.
+    """
+    if settings["form"] > 2:
+        raise InputError(
+            f"there is no form {settings['form']}", hint="1: weft's own; 2: the one of vLLM"
+        )
+    return settings["form"]
 
 
 def soft_cross_entropy(goals: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:

@@ -12,6 +12,7 @@ from torch.nn.functional import cross_entropy
 from weft.decoding.speculative.drafters.trained.medusa import MedusaHeads
 from weft.training.corpus import Corpus, TokenBatch
 from weft.training.devices import mixed_precision
+from weft.training.drafters.features import form_of
 from weft.training.drafters.learned_rows import RANKS, RankAccuracy
 from weft.training.drafters.spec import DrafterSpec, TrainedWeights
 from weft.training.frame import Schedule
@@ -30,8 +31,8 @@ class MedusaObjective:
     Only `tokens`, the most frequent of answers, are guessed; others are not trained on.
     """
 
-    def __init__(self, teacher: Teacher, heads: int, tokens: torch.Tensor) -> None:
-        self.module = MedusaHeads(heads, teacher.width).to(teacher.device)
+    def __init__(self, teacher: Teacher, heads: int, tokens: torch.Tensor, form: int = 1) -> None:
+        self.module = MedusaHeads(heads, teacher.width, form).to(teacher.device)
         self._teacher = teacher
         self._states = TeacherStates(teacher)
         self._tokens = tokens.to(teacher.device)
@@ -52,7 +53,7 @@ class MedusaObjective:
             for head, logits, wanted in self._guesses(batch):
                 accuracy.add(head, logits, wanted)
         weights = {name: value.half() for name, value in self.module.state_dict().items()}
-        settings = {"heads": heads, "accuracy": accuracy.table()}
+        settings = {"heads": heads, "form": self.module.form, "accuracy": accuracy.table()}
         return TrainedWeights(settings, {**weights, "tokens": self._tokens.int()})
 
     def _guesses(self, batch: TokenBatch) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
@@ -75,15 +76,14 @@ def _begin(
 ) -> MedusaObjective:
     torch.manual_seed(seed)
     count = min(settings["tokens"], teacher.vocabulary_size)
-    return MedusaObjective(
-        teacher, settings["heads"], corpus.frequent(count, teacher.vocabulary_size)
-    )
+    tokens = corpus.frequent(count, teacher.vocabulary_size)
+    return MedusaObjective(teacher, settings["heads"], tokens, form_of(settings))
 
 
 KIND = DrafterSpec(
     "medusa",
     "heads that guess several tokens from one hidden state",
     Schedule(steps=1000, texts=4, longest=512, rate=1e-3, warm_up=0.1),
-    {"heads": 4, "tokens": 8192},
+    {"heads": 4, "tokens": 8192, "form": 1},
     _begin,
 )

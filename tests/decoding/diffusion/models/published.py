@@ -92,12 +92,69 @@ SDAR = QWEN | {
     "head_dim": 16,
     "mask_token_id": MASK,
 }
+# config.json of Efficient-Large-Model/Fast_dLLM_v2_7B, smaller; its configuration.py names the
+# weights in its plan for tensor parallelism
 FAST_DLLM = QWEN | {
+    "auto_map": {"AutoModelForCausalLM": "modeling.Fast_dLLM_QwenForCausalLM"},
+    "conplemenrary_mask": True,
+    "layer_types": ["full_attention", "full_attention"],
     "model_type": "Fast_dLLM_Qwen",
     "architectures": ["Fast_dLLM_QwenForCausalLM"],
     "bd_size": 8,
     "tie_word_embeddings": True,
     "mask_token_id": MASK,
+}
+# config.json of inclusionAI/LLaDA2.1-mini, smaller
+LLADA2: dict[str, Any] = {
+    "architectures": ["LLaDA2MoeModelLM"],
+    "attention_dropout": 0.0,
+    "auto_map": {"AutoModelForCausalLM": "modeling_llada2_moe.LLaDA2MoeModelLM"},
+    "dtype": "bfloat16",
+    "embedding_dropout": 0.0,
+    "first_k_dense_replace": 1,
+    "head_dim": 16,
+    "hidden_act": "silu",
+    "hidden_size": 32,
+    "initializer_range": 0.02,
+    "intermediate_size": 48,
+    "mask_token_id": MASK,
+    "max_position_embeddings": 256,
+    "max_window_layers": 28,
+    "model_type": "llada2_moe",
+    "moe_intermediate_size": 8,
+    "moe_router_enable_expert_bias": True,
+    "n_group": 4,
+    "norm_head": False,
+    "norm_softmax": False,
+    "norm_topk_prob": True,
+    "num_attention_heads": 4,
+    "num_experts": 12,
+    "num_experts_per_tok": 3,
+    "num_hidden_layers": 3,
+    "num_key_value_heads": 2,
+    "num_shared_experts": 1,
+    "output_dropout": 0.0,
+    "output_router_logits": False,
+    "eos_token_id": END,
+    "pad_token_id": END,
+    "partial_rotary_factor": 0.5,
+    "rms_norm_eps": 1e-6,
+    "rope_scaling": None,
+    "rope_theta": 600000,
+    "rotary_dim": 8,
+    "routed_scaling_factor": 2.5,
+    "router_dtype": "fp32",
+    "score_function": "sigmoid",
+    "sliding_window": 4096,
+    "tie_word_embeddings": False,
+    "topk_group": 2,
+    "use_bias": False,
+    "use_cache": False,
+    "use_qk_norm": True,
+    "use_qkv_bias": False,
+    "use_rmsnorm": True,
+    "use_sliding_window": False,
+    "vocab_size": VOCABULARY,
 }
 
 
@@ -166,6 +223,49 @@ def llada_weights(config: dict[str, Any]) -> dict[str, torch.Tensor]:
             block + "up_proj.weight": made(inner, width),
             block + "ff_out.weight": made(width, inner),
         }
+    return weights
+
+
+def llada2_weights(config: dict[str, Any]) -> dict[str, torch.Tensor]:
+    """Random weights under LLaDA2's published names (modeling_llada2_moe.py of LLaDA2.0-mini)."""
+    torch.manual_seed(4)
+    width, head = config["hidden_size"], config["head_dim"]
+    queries, keys = config["num_attention_heads"] * head, config["num_key_value_heads"] * head
+
+    def made(*shape: int) -> torch.Tensor:
+        return torch.randn(shape) * 0.3 + (1.0 if len(shape) == 1 else 0.0)
+
+    def mlp(name: str, inner: int) -> dict[str, torch.Tensor]:
+        return {
+            f"{name}.gate_proj.weight": made(inner, width),
+            f"{name}.up_proj.weight": made(inner, width),
+            f"{name}.down_proj.weight": made(width, inner),
+        }
+
+    weights = {
+        "model.word_embeddings.weight": made(config["vocab_size"], width),
+        "model.norm.weight": made(width),
+        "lm_head.weight": made(config["vocab_size"], width),
+    }
+    for layer in range(config["num_hidden_layers"]):
+        at = f"model.layers.{layer}."
+        weights |= {
+            at + "input_layernorm.weight": made(width),
+            at + "post_attention_layernorm.weight": made(width),
+            at + "attention.query_key_value.weight": made(queries + 2 * keys, width),
+            at + "attention.query_layernorm.weight": made(head),
+            at + "attention.key_layernorm.weight": made(head),
+            at + "attention.dense.weight": made(width, queries),
+        }
+        if layer < config["first_k_dense_replace"]:
+            weights |= mlp(at + "mlp", config["intermediate_size"])
+            continue
+        experts, inner = config["num_experts"], config["moe_intermediate_size"]
+        weights[at + "mlp.gate.weight"] = made(experts, width)
+        weights[at + "mlp.gate.expert_bias"] = torch.randn(experts)
+        for expert in range(experts):
+            weights |= mlp(f"{at}mlp.experts.{expert}", inner)
+        weights |= mlp(at + "mlp.shared_experts", inner * config["num_shared_experts"])
     return weights
 
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from tests.decoding.diffusion.models import published as p
 from weft.core.errors import CapabilityError
+from weft.decoding.config_fields import ConfigFields
 from weft.decoding.diffusion.models import is_diffusion, load, tokenizer_folder
 from weft.decoding.diffusion.models.architecture import config_of
 from weft.decoding.diffusion.models.families import FAMILIES
-from weft.decoding.diffusion.models.fields import ConfigFields
 from weft.decoding.diffusion.models.folder import family_in, traits_of
 from weft.decoding.network.options import NetworkOptions
 

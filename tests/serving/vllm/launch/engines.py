@@ -72,3 +72,23 @@ def adapter(folder: Path, name: str, rank: object = 16) -> str:
     place.mkdir()
     (place / "adapter_config.json").write_text(json.dumps({"r": rank}))
     return str(place)
+
+
+DRAFTERS: dict[str, dict[str, Any]] = {
+    "eagle3": {"architectures": ["LlamaForCausalLMEagle3"], "draft_vocab_size": 32000},
+    "speculators": {
+        "speculators_model_type": "eagle3",
+        "speculators_config": {"proposal_methods": [{"speculative_tokens": 5}]},
+    },
+    "medusa": {"model_type": "medusa", "num_heads": 3},
+    "dflash": {"block_size": 16, "dflash_config": {"target_layer_ids": [1, 2]}},
+}
+"""Config files of published heads, by what they tell vLLM."""
+
+
+def drafter(folder: Path, name: str, config: dict[str, Any]) -> Path:
+    """A folder that looks like a drafter."""
+    place = folder / name
+    place.mkdir()
+    (place / "config.json").write_text(json.dumps(config))
+    return place

@@ -15,11 +15,13 @@ from tests.serving.vllm.launch.engines import (
     CONTAINER,
     CPU,
     CUDA,
+    DRAFTERS,
     EIGHT_CORES,
     FLAGS,
     TWO_CORES,
     adapter,
     canvas_model,
+    drafter,
     model,
 )
 from weft.serving.vllm.launch import diffusion
@@ -78,6 +80,10 @@ CASES: list[tuple[str, dict[str, Any], Engine, HostResources, int]] = [
     ("chunked prefill", {"chunked_prefill": True}, CUDA, EIGHT_CORES, 0),
     ("a draft model", {"decode": parse_decode("draft_model:owner/Small:5")}, CUDA, EIGHT_CORES, 0),
     ("a draft that is here", {"decode": parse_decode("draft_model:small")}, CPU, TWO_CORES, 0),
+    *(
+        (f"a published head: {name}", {"decode": parse_decode(name)}, CUDA, EIGHT_CORES, 0)
+        for name in ("eagle3:eagle3", "eagle3:speculators:3", "medusa:medusa", "dflash:dflash")
+    ),
     ("a diffusion model", {"model": "./blocks"}, CUDA, EIGHT_CORES, 0),
     (
         "a diffusion model and its decoder",
@@ -103,6 +109,8 @@ def drawn(folder: Path) -> str:
     model(folder)
     model(folder, "small")
     canvas_model(folder)
+    for name, config in DRAFTERS.items():
+        drafter(folder, name, config)
     adapter(folder, "law", 8)
     adapter(folder, "med", 24)
     text = []

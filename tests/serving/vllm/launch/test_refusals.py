@@ -87,6 +87,18 @@ def test_a_diffusion_model_is_refused_where_vllm_cannot_fill_canvases(
     assert says in str(refused.value)
 
 
+def test_experts_are_refused_before_vllm_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diffusion, "find_spec", lambda _: True)
+    folder = model(tmp_path, "llada2", model_type="llada2_moe", vocab_size=64, mask_token_id=61)
+    with pytest.raises(
+        SpecError, match="llada2_moe: weft's path in vLLM has no experts"
+    ) as refused:
+        start(tmp_path, CUDA, model=folder)
+    assert "use: local" in str(refused.value.hint)
+
+
 def test_a_model_that_writes_on_has_no_decoder_of_diffusion_models(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="'factor' is for diffusion models"):
         start(tmp_path, decode=parse_decode("factor:2"))

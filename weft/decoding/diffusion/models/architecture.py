@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 import torch
 from safetensors import SafetensorError, safe_open
 from transformers import (
+    Glm4MoeConfig,
+    Glm4MoeForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
     Qwen2Config,
@@ -22,14 +24,24 @@ from transformers import (
 )
 
 from weft.core.errors import CapabilityError
+from weft.decoding.config_fields import ConfigFields, rope_parameters
 from weft.decoding.diffusion.models.families import LayerKind, ModelFamily
-from weft.decoding.diffusion.models.fields import ConfigFields
+from weft.decoding.diffusion.models.mixture import (
+    expert_settings,
+    published_shapes,
+    rotated_share,
+)
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
 
-_CONFIGS: Final = {"llama": LlamaConfig, "qwen2": Qwen2Config, "qwen3": Qwen3Config}
+_CONFIGS: Final = {
+    "llama": LlamaConfig,
+    "qwen2": Qwen2Config,
+    "qwen3": Qwen3Config,
+    "glm4_moe": Glm4MoeConfig,
+}
 _SIZES: Final = {
     "vocab_size": (2, 1 << 20),
     "hidden_size": (1, 1 << 16),
@@ -42,9 +54,14 @@ _BIASES: Final[Mapping[LayerKind, tuple[str, ...]]] = {
     "llama": ("attention_bias", "mlp_bias"),
     "qwen2": (),
     "qwen3": ("attention_bias",),
+    "glm4_moe": (),
 }
-_THETA: Final[Mapping[LayerKind, float]] = {"llama": 1e4, "qwen2": 1e6, "qwen3": 1e6}
-_ROPE_TYPES: Final = ("default", "linear", "llama3", "yarn")
+_THETA: Final[Mapping[LayerKind, float]] = {
+    "llama": 1e4,
+    "qwen2": 1e6,
+    "qwen3": 1e6,
+    "glm4_moe": 1e4,
+}
 
 
 def config_of(config: ConfigFields, family: ModelFamily, body: LayerKind) -> PretrainedConfig:
@@ -71,34 +88,19 @@ def config_of(config: ConfigFields, family: ModelFamily, body: LayerKind) -> Pre
         values["head_dim"] = 128
     elif width % heads:
         raise config.wrong(published["hidden_size"], f"no multiple of {heads} heads")
+    elif body == "glm4_moe":
+        values["head_dim"] = width // heads
     values["rms_norm_eps"] = config.number("rms_norm_eps", 0.0, 1.0, 1e-5)
     tied = family.key(config, "tie_word_embeddings")
     values["tie_word_embeddings"] = config.flag(tied, default=False)
     for name in _BIASES[body]:
         values[name] = config.flag(name, default=False)
-    values["rope_parameters"] = _rope_parameters(config, body)
+    rope = rope_parameters(config, _THETA[body])
+    values["rope_parameters"] = rope
+    if body == "glm4_moe":
+        values |= expert_settings(config)
+        rope["partial_rotary_factor"] = rotated_share(config)
     return _transformers_config(config, body, values)
-
-
-def _rope_parameters(config: ConfigFields, body: LayerKind) -> dict[str, object]:
-    """RoPE parameters, from older and newer configs."""
-    newer = config.within("rope_parameters")
-    scaling = newer if "rope_parameters" in config else config.within("rope_scaling")
-    scaling.must_be("rope_type", *_ROPE_TYPES)
-    scaling.must_be("type", *_ROPE_TYPES)
-    kind = scaling.text("rope_type", scaling.text("type", "default"))
-    theta = newer if "rope_theta" in newer else config
-    rope: dict[str, object] = {
-        "rope_type": kind,
-        "rope_theta": theta.number("rope_theta", 1.0, 1e12, _THETA[body]),
-    }
-    for key in ("factor", "low_freq_factor", "high_freq_factor", "beta_fast", "beta_slow"):
-        if key in scaling:
-            rope[key] = scaling.number(key, 1e-6, 1e6)
-    if "original_max_position_embeddings" in scaling:
-        key = "original_max_position_embeddings"
-        rope[key] = scaling.whole(key, 1, 1 << 24)
-    return rope
 
 
 def _transformers_config(
@@ -112,7 +114,12 @@ def _transformers_config(
         ) from error
 
 
-CLASSES: Final = {"llama": LlamaForCausalLM, "qwen2": Qwen2ForCausalLM, "qwen3": Qwen3ForCausalLM}
+CLASSES: Final = {
+    "llama": LlamaForCausalLM,
+    "qwen2": Qwen2ForCausalLM,
+    "qwen3": Qwen3ForCausalLM,
+    "glm4_moe": Glm4MoeForCausalLM,
+}
 _SINGLE: Final = "model.safetensors"
 _INDEX: Final = "model.safetensors.index.json"
 _LARGEST_INDEX_BYTES: Final = 1 << 25
@@ -128,7 +135,8 @@ def check_weights(
 
     The message names the file and the first weight that is missing, unknown or of another shape.
     """
-    wanted = _wanted_shapes(body, config)
+    mixed = body == "glm4_moe"
+    wanted = published_shapes(config) if mixed else _wanted_shapes(body, config)
     found = _found_shapes(folder, family)
     for name, shape in wanted.items():
         if name not in found and not (name == _HEAD and config.tie_word_embeddings):
@@ -156,7 +164,7 @@ def _wanted_shapes(body: LayerKind, config: PretrainedConfig) -> Shapes:
 def _found_shapes(folder: Path, family: ModelFamily) -> Shapes:
     """By transformers' names."""
     shapes: dict[str, tuple[int, ...]] = {}
-    for path in _weight_files(folder):
+    for path in weight_files(folder):
         try:
             with safe_open(path, framework="pt") as opened:
                 for name in opened.keys():  # noqa: SIM118 - it is no mapping
@@ -168,7 +176,8 @@ def _found_shapes(folder: Path, family: ModelFamily) -> Shapes:
     return shapes
 
 
-def _weight_files(folder: Path) -> list[Path]:
+def weight_files(folder: Path) -> list[Path]:
+    """The folder's safetensors files. Raises: `CapabilityError` where it has none."""
     if (folder / _SINGLE).is_file():
         return [folder / _SINGLE]
     if not (folder / _INDEX).is_file():

@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from weft.decoding.diffusion.adapter import Attention
 
-LayerKind = Literal["llama", "qwen2", "qwen3"]
+LayerKind = Literal["llama", "qwen2", "qwen3", "glm4_moe"]
 """Whose layers a model has: transformers' class of that model type."""
 
 
@@ -215,18 +215,35 @@ A2D = (
     _a2d("qwen3", "A2DQwen3LMHeadModel"),
 )
 
+LLADA2 = ModelFamily(
+    "llada2_moe",
+    "llada2",
+    body="glm4_moe",
+    classes=("LLaDA2MoeModelLM",),
+    only={
+        "hidden_act": ("silu",),
+        "use_sliding_window": (False,),
+        "use_qkv_bias": (False,),
+        "use_bias": (False,),
+        "use_qk_norm": (True,),
+        "norm_head": (False,),
+        "norm_softmax": (False,),
+        "norm_topk_prob": (True,),
+        "score_function": ("sigmoid",),
+        "moe_router_enable_expert_bias": (True,),
+        "router_dtype": ("fp32",),
+        "tie_word_embeddings": (False,),
+        "image_token_offset": (),  # LLaDA2-Uni's, which also draws
+    },
+    mask_id=156895,
+    end_tokens=("<|endoftext|>", "<|role_end|>"),
+    end_ids=(156892,),
+    attention="block_causal",
+    block_key="block_size",
+    block=32,
+)
+
 MIXTURES = (
-    ModelFamily(
-        "llada2_moe",
-        "llada2",
-        classes=("LLaDA2MoeModelLM",),
-        mask_id=156895,
-        end_tokens=("<|endoftext|>", "<|role_end|>"),
-        end_ids=(156892,),
-        attention="block_causal",
-        block_key="block_size",
-        block=32,
-    ),
     ModelFamily(
         "lladamoe",
         "llada",
@@ -266,7 +283,7 @@ REFUSED = (
     ),
 )
 
-FAMILIES: Final = (LLADA, DREAM, DIMPLE, SDAR, FAST_DLLM_V2, *A2D, *MIXTURES, *REFUSED)
+FAMILIES: Final = (LLADA, DREAM, DIMPLE, SDAR, FAST_DLLM_V2, LLADA2, *A2D, *MIXTURES, *REFUSED)
 
 OURS: Final = {
     "llama": ModelFamily("llama", "threshold", body="llama", only={"hidden_act": ("silu",)}),

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from weft.core.errors import CapabilityError
+from weft.decoding.config_fields import CONFIG, ConfigFields
 from weft.decoding.diffusion.adapter import Attention, ModelTraits
 from weft.decoding.diffusion.models.families import OURS, LayerKind, ModelFamily, family_of
-from weft.decoding.diffusion.models.fields import CONFIG, ConfigFields
 
 OWN: Final = "weft_diffusion"
 _TOKENIZER: Final = "tokenizer.json"

@@ -15,11 +15,16 @@ import torch
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from weft.core.errors import CapabilityError
+from weft.decoding.config_fields import CONFIG, ConfigFields
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.models import adapter_file
-from weft.decoding.diffusion.models.architecture import CLASSES, check_weights, config_of
+from weft.decoding.diffusion.models.architecture import (
+    CLASSES,
+    check_weights,
+    config_of,
+    weight_files,
+)
 from weft.decoding.diffusion.models.families import OURS, LayerKind, ModelFamily
-from weft.decoding.diffusion.models.fields import CONFIG, ConfigFields
 from weft.decoding.diffusion.models.folder import (
     OWN,
     FindModel,
@@ -29,8 +34,9 @@ from weft.decoding.diffusion.models.folder import (
     traits_of,
     unreadable,
 )
+from weft.decoding.diffusion.models.mixture import load_mixture
 from weft.decoding.network import attention
-from weft.decoding.network.layers import CheckpointMapping, load_weights
+from weft.decoding.network.layers import CheckpointMapping, dtype_of, load_weights
 from weft.decoding.network.network import Network
 from weft.decoding.network.options import NetworkOptions
 from weft.decoding.network.quantization import pack_linears
@@ -185,6 +191,10 @@ def _published(
     # reports a wrong config before weights are read
     traits_of(path, config, family, shape.vocab_size)
     check_weights(path, family, body, shape)
+    if body == "glm4_moe":
+        attention.register()
+        mixture = load_mixture(weight_files(path), shape, dtype_of(options), attends)
+        return mixture.to(options.device)
     left_out = [f"^{re.escape(start)}" for start in family.ignored]
     kind = type(body, (CLASSES[body],), {"_keys_to_ignore_on_load_unexpected": left_out})
     return load_weights(path, options, CheckpointMapping(kind, shape, family.patterns), attends)

@@ -17,10 +17,10 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from weft.core.errors import CapabilityError
+from weft.decoding.config_fields import CONFIG, ConfigFields, write_config
 from weft.decoding.diffusion.action import Action
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.models.fields import CONFIG, ConfigFields, write_config
 from weft.decoding.diffusion.policies.ranking import commit, rank_rows
 from weft.decoding.diffusion.ports import Need
 from weft.decoding.diffusion.stats import SampledTokens, Stats

@@ -13,9 +13,9 @@ from typing import Any, Final
 from transformers import AutoConfig, LlamaConfig, PretrainedConfig, Qwen2Config, Qwen3Config
 
 from weft.core.errors import WeftError
+from weft.decoding.config_fields import CONFIG, ConfigFields
 from weft.decoding.diffusion.models.architecture import config_of
 from weft.decoding.diffusion.models.families import FAMILIES, LayerKind, ModelFamily
-from weft.decoding.diffusion.models.fields import CONFIG, ConfigFields
 from weft.decoding.diffusion.models.folder import describe
 from weft.serving.extra_arguments import DECODE
 from weft.serving.vllm.diffusion import ARCHITECTURES, CANVAS
@@ -114,7 +114,7 @@ _BASES: Final = {"llama": LlamaConfig, "qwen2": Qwen2Config, "qwen3": Qwen3Confi
 def teach_transformers() -> None:
     """Register the published model types with transformers. Harmless when repeated."""
     for family in FAMILIES:
-        if family.body is not None:
+        if family.body in _BASES:
             kind = _config_class(family, family.body)
             AutoConfig.register(family.model_type, kind, exist_ok=True)
 

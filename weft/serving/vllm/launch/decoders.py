@@ -16,6 +16,7 @@ from weft.core.values import AUTOREGRESSIVE, DecodeSpec, Lossless, Lossy
 from weft.decoding.diffusion.catalogue import NAMES, parse_diffusion
 from weft.decoding.options import Option, read_value
 from weft.serving.vllm.drafting.settings import KEY, OPTIONS, settings_from
+from weft.serving.vllm.launch.drafts import draft_tokens
 from weft.serving.vllm.launch.engine import Engine, native
 from weft.serving.vllm.launch.weights import ModelWeights
 
@@ -113,7 +114,7 @@ def speculative_arguments(
     """The arguments for `decode` with its `draft` model; none for plain decoding.
 
     Raises: `SpecError` where vLLM, the installed version, or vLLM on this platform does not have
-    that decoder.
+    that decoder, or cannot load the draft's folder.
     """
     if decode.method in NAMES:
         raise SpecError(
@@ -139,8 +140,9 @@ def speculative_arguments(
             "`suffix` needs a library that is not here", hint="pip install arctic-inference"
         )
     options: dict[str, Option] = {}
-    if method.tokens is not None:
-        options[TOKENS] = method.tokens
+    tokens = draft_tokens(decode.method, draft.folder if draft else None) or method.tokens
+    if tokens is not None:
+        options[TOKENS] = tokens
     options |= dict(decode.options)
     if draft is not None:
         options["model"] = draft.argument

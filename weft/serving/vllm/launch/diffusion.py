@@ -102,6 +102,11 @@ def refuse_canvases(spec: ServeSpec, engine: Engine, model: ModelDescription) ->
             + "; ".join(here.why),
             hint=_LOCALLY,
         )
+    if model.body not in ARCHITECTURES:
+        raise SpecError(
+            f"{spec.name} is a {model.family.model_type}: weft's path in vLLM has no experts",
+            hint=_LOCALLY,
+        )
     if spec.adapters:
         raise SpecError(
             "vLLM's path for diffusion models takes no adapters",

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from weft.decoding.diffusion.models.fields import CONFIG, write_config
+from weft.decoding.config_fields import CONFIG, write_config
 from weft.decoding.diffusion.models.folder import OWN
 from weft.decoding.speculative.trained_drafter import Fingerprint
 

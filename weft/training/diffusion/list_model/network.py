@@ -14,7 +14,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from weft.core.errors import InputError
 from weft.decoding import tensor_file
-from weft.decoding.diffusion.models.fields import write_config
+from weft.decoding.config_fields import write_config
 from weft.decoding.diffusion.models.folder import FORMAT, OWN
 from weft.decoding.diffusion.oracle import vocabulary as words
 

@@ -30,7 +30,7 @@ from weft.training.teacher import Teacher
 PROMPTS = [[5, 6, 7, 8], [60, 61], [100, 3, 9, 10, 11], [40], [200, 201, 202]]
 LIMITS = DecodeLimits(48)
 SHORT = DecodeLimits(24)
-SMALL = {"heads": 3, "tokens": 300, "prompts": 3, "ahead": 3, "points": 16}
+SMALL = {"heads": 3, "tokens": 300, "prompts": 3, "ahead": 3, "points": 16, "form": 1}
 GREEDY = SamplingParams(0.0)
 LOSSLESS = {"medusa": {}, "ppd": {}, "pass": {}, "pass, everywhere": {"below": "every"}}
 

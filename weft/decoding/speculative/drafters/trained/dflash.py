@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -24,12 +25,17 @@ from weft.decoding.speculative.drafter import (
 from weft.decoding.speculative.drafters.trained.feature_layers import (
     DFlash,
     DFlashShape,
+    DraftHead,
     DraftVocabularyHead,
     FeatureDrafter,
     LayerCache,
+    LayerVariant,
+    read_form,
     read_shape,
 )
 from weft.decoding.speculative.drafters.trained.guess_tree import likeliest_tree
+from weft.decoding.speculative.drafters.trained.published.checkpoint import is_published
+from weft.decoding.speculative.drafters.trained.published.dflash import read_dflash
 from weft.decoding.speculative.presets import Options, Preset, PublishedSpeed, text, whole
 from weft.decoding.speculative.speculation import MOST_NODES
 from weft.decoding.speculative.trained_drafter import TrainedDrafter, find
@@ -52,20 +58,22 @@ class DFlashContext:
 class DFlashModel:
     """Weights for all sequences of `target`; guesses only `tokens` [draft vocabulary].
 
-    `taps`: layers of the target whose states it reads; `forwards` counts passes of the network.
+    `taps`: layers of the target whose states it reads; `head`: its own, if it has one; `forwards`
+    counts passes of the network.
     """
 
     net: DFlash
     taps: tuple[int, ...]
     tokens: torch.Tensor
     target: Network
+    head: DraftHead | None = None
     forwards: int = 0
-    _head: DraftVocabularyHead = field(init=False)
+    _head: DraftHead = field(init=False)
 
     def __post_init__(self) -> None:
         like = self.target.embed([0])
         self.net.to(like.device, like.dtype).eval().requires_grad_(requires_grad=False)
-        self._head = DraftVocabularyHead(self.target, self.tokens)
+        self._head = self.head or DraftVocabularyHead(self.target, self.tokens)
 
     def memories(self) -> tuple[LayerCache, ...]:
         """Empty caches for a sequence."""
@@ -169,7 +177,12 @@ _MOST_LAYERS = 64
 
 
 def _make(network: Network, options: Options) -> SpeculativeMethod:
-    model = loaded(find(KIND, network, text(options, "model")), network)
+    given = text(options, "model")
+    if given is not None and is_published(Path(given).expanduser()):
+        parts = read_dflash(Path(given).expanduser(), network)
+        model = DFlashModel(parts.net, parts.taps, parts.head.ids, network, parts.head)
+    else:
+        model = loaded(find(KIND, network, given), network)
     usual = model.net.shape.block - 1
     return DFlashMethod(
         model,
@@ -184,7 +197,8 @@ def loaded(trained: TrainedDrafter, network: Network) -> DFlashModel:
     trained.whole("layers", 1, _MOST_LAYERS)
     trained.whole("block", 2, MOST_NODES)
     with torch.device("meta"):
-        net = DFlash(read_shape(trained, DFlashShape, network.width))
+        variant = LayerVariant(head_norms=read_form(trained) == 2)
+        net = DFlash(read_shape(trained, DFlashShape, network.width, variant))
     trained.fill(net, network.embed([0]))
     return DFlashModel(net, taps, trained.ids("tokens", network.vocabulary_size), network)
 

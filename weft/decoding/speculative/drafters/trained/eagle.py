@@ -5,8 +5,9 @@ After EAGLE (arXiv 2401.15077), EAGLE-2's trees (2406.16858) and EAGLE-3's featu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -23,13 +24,18 @@ from weft.decoding.speculative.drafter import (
     SpeculativeMethod,
 )
 from weft.decoding.speculative.drafters.trained.feature_layers import (
+    DraftHead,
     DraftVocabularyHead,
+    Eagle3Layer,
     EagleLayer,
     EagleShape,
     FeatureDrafter,
     LayerCache,
+    read_form,
     read_shape,
 )
+from weft.decoding.speculative.drafters.trained.published.checkpoint import is_published
+from weft.decoding.speculative.drafters.trained.published.eagle3 import read_eagle3
 from weft.decoding.speculative.presets import Options, Preset, PublishedSpeed, switch, text, whole
 from weft.decoding.speculative.speculation import MOST_NODES
 from weft.decoding.speculative.trained_drafter import TrainedDrafter, find
@@ -170,6 +176,14 @@ class EagleOptions:
             raise ValueError(f"no tree is of {self}")
 
 
+@dataclass(frozen=True, slots=True)
+class DraftTables:
+    """Head and embeddings of a drafter, where they are not the target's."""
+
+    head: DraftHead | None = None
+    embed: Callable[[Sequence[int]], torch.Tensor] | None = None
+
+
 class EagleModel:
     """Weights for all sequences of `target`; drafts only `tokens` [draft vocabulary].
 
@@ -178,19 +192,23 @@ class EagleModel:
 
     def __init__(
         self,
-        layer: EagleLayer,
+        layer: EagleLayer | Eagle3Layer,
         taps: tuple[int, ...],
         tokens: torch.Tensor,
         target: Network,
         options: EagleOptions,
+        own: DraftTables | None = None,
     ) -> None:
         like = target.embed([0])
         self.forwards = 0
         self.taps = taps
         self.options = options
-        self._layer = layer.to(like.device, like.dtype).eval().requires_grad_(False)
-        self._head = DraftVocabularyHead(target, tokens)
-        self._target = target
+        self.layer: EagleLayer | Eagle3Layer = (
+            layer.to(like.device, like.dtype).eval().requires_grad_(False)
+        )
+        own = own or DraftTables()
+        self._head = own.head or DraftVocabularyHead(target, tokens)
+        self._embed = own.embed or target.embed
 
     def draft(
         self, lines: Sequence[EagleSequence], unread: Sequence[tuple[Sequence[int], torch.Tensor]]
@@ -218,7 +236,7 @@ class EagleModel:
         for first in range(0, longest, PIECE):
             piece = slice(first, first + PIECE)
             reading = [
-                (line, line.committed(tokens[piece], self._layer.fuse(features[piece])))
+                (line, line.committed(tokens[piece], self.layer.fuse(features[piece])))
                 for line, (tokens, features) in zip(lines, unread, strict=True)
                 if len(tokens) > first
             ]
@@ -241,10 +259,10 @@ class EagleModel:
             ]
             return torch.cat(attended, dim=1)
 
-        tokens = self._target.embed([token for part in parts for token in part.tokens])
+        tokens = self._embed([token for part in parts for token in part.tokens])
         states = torch.cat([part.states for part in parts])
-        turns = self._layer.shape.rotation(torch.cat([part.positions for part in parts]))
-        made: torch.Tensor = self._layer(tokens, states, turns, attend)
+        turns = self.layer.shape.rotation(torch.cat([part.positions for part in parts]))
+        made: torch.Tensor = self.layer(tokens, states, turns, attend)
         split: Sequence[torch.Tensor] = made.split(sizes)
         return split
 
@@ -252,7 +270,7 @@ class EagleModel:
         if not lines:
             return
         sizes = [len(line.states) for line in lines]
-        ready = self._layer.ready(torch.cat([line.states for line in lines]))
+        ready = self.layer.ready(torch.cat([line.states for line in lines]))
         logs = self._head(ready).float().log_softmax(dim=-1)
         best, at = logs.topk(min(self.options.width, logs.shape[1]), dim=-1)
         scores = best.double().cpu().numpy()
@@ -303,6 +321,7 @@ class EagleMethod(BaseMethod):
 
 
 KIND = "eagle"
+EAGLE_FORMS: Final[Mapping[int, type[EagleLayer | Eagle3Layer]]] = {1: EagleLayer, 2: Eagle3Layer}
 FEW = EagleOptions(depth=4, width=3, nodes=8)
 """For CPUs, which read about ten tokens in the time of one."""
 
@@ -318,14 +337,20 @@ def _make(network: Network, options: Options) -> SpeculativeMethod:
             options, "num_speculative_tokens", usual.nodes if tree else depth, 1, MOST_NODES
         ),
     )
-    return EagleMethod(loaded(find(KIND, network, text(options, "model")), network, sizes))
+    given = text(options, "model")
+    if given is None or not is_published(Path(given).expanduser()):
+        return EagleMethod(loaded(find(KIND, network, given), network, sizes))
+    parts = read_eagle3(Path(given).expanduser(), network)
+    own = DraftTables(parts.head, parts.embed)
+    return EagleMethod(EagleModel(parts.layer, parts.taps, parts.head.ids, network, sizes, own))
 
 
 def loaded(trained: TrainedDrafter, network: Network, options: EagleOptions) -> EagleModel:
     """The trained layer of a drafter. Raises: `CapabilityError` for a broken one."""
     taps = trained.taps(network.layers)
+    kind = EAGLE_FORMS[read_form(trained)]
     with torch.device("meta"):
-        layer = EagleLayer(read_shape(trained, EagleShape, network.width))
+        layer = kind(read_shape(trained, EagleShape, network.width))
     trained.fill(layer, network.embed([0]))
     tokens = trained.ids("tokens", network.vocabulary_size)
     return EagleModel(layer, taps, tokens, network, options)

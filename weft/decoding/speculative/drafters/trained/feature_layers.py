@@ -7,9 +7,9 @@ Parameter names are those of stored weights.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import torch
 from torch import nn
@@ -36,6 +36,25 @@ DFlashAttend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.T
 """The same in a layer by number, with the features before the rows' blocks."""
 
 
+@dataclass(frozen=True, slots=True)
+class LayerVariant:
+    """What differs between published layers besides their sizes.
+
+    eps                   added to mean squares by norms
+    frequencies           [head_dim / 2] of the rotary positions; empty: those of `theta`
+    head_norms            query and key heads are normalised, as in Qwen3
+    norm_before_residual  EAGLE-3's residual is the normalised state, not the state
+    """
+
+    eps: float = 1e-5
+    frequencies: tuple[float, ...] = ()
+    head_norms: bool = False
+    norm_before_residual: bool = False
+
+
+PLAIN_LAYER: Final = LayerVariant()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EagleShape:
     """Sizes: `width` is the target's, `taps` the number of its layers that are read, `inner` the
@@ -51,18 +70,23 @@ class EagleShape:
     head_dim: int
     inner: int
     theta: int = 10_000
+    variant: LayerVariant = PLAIN_LAYER
 
     def __post_init__(self) -> None:
-        if min(asdict(self).values()) < 1 or self.heads % self.kv_heads or self.head_dim % 2:
+        sizes = (self.width, *self.settings.values())
+        if min(sizes) < 1 or self.heads % self.kv_heads or self.head_dim % 2:
             raise ValueError(f"no layer has {self}")
 
     @property
     def settings(self) -> dict[str, int]:
-        """The config without the target's width."""
-        return {name: size for name, size in asdict(self).items() if name != "width"}
+        """The sizes without the target's width."""
+        return {name: getattr(self, name) for name in _sizes(type(self))}
 
     def rotation(self, positions: torch.Tensor) -> Rotation:
         """The rotation of `positions` [rows]."""
+        if self.variant.frequencies:
+            given = torch.tensor(self.variant.frequencies, device=positions.device)
+            return Rotary(given).turns(positions)
         pairs = torch.arange(0, self.head_dim, 2, device=positions.device) / self.head_dim
         return Rotary(1.0 / float(self.theta) ** pairs).turns(positions)
 
@@ -83,15 +107,28 @@ class DFlashShape(EagleShape):
 ShapeT = TypeVar("ShapeT", bound=EagleShape)
 
 
-def read_shape(trained: TrainedDrafter, shape: type[ShapeT], width: int) -> ShapeT:
+def _sizes(shape: type[EagleShape]) -> list[str]:
+    return [each.name for each in fields(shape) if each.name not in {"width", "variant"}]
+
+
+def read_form(trained: TrainedDrafter) -> int:
+    """1: weft's own form; 2: the published one, which vLLM can load, too.
+
+    Raises: `CapabilityError` for another.
+    """
+    return trained.whole("form", 1, 2) if "form" in trained.settings else 1
+
+
+def read_shape(
+    trained: TrainedDrafter,
+    shape: type[ShapeT],
+    width: int,
+    variant: LayerVariant = PLAIN_LAYER,
+) -> ShapeT:
     """The sizes in a drafter's config. Raises: `CapabilityError` for invalid ones."""
-    sizes = {
-        each.name: trained.whole(each.name, 1, _LARGEST[each.name == "theta"])
-        for each in fields(shape)
-        if each.name != "width"
-    }
+    sizes = {name: trained.whole(name, 1, _LARGEST[name == "theta"]) for name in _sizes(shape)}
     try:
-        return shape(width=width, **sizes)
+        return shape(width=width, variant=variant, **sizes)
     except ValueError as error:
         raise trained.broken(str(error)) from error
 
@@ -99,14 +136,23 @@ def read_shape(trained: TrainedDrafter, shape: type[ShapeT], width: int) -> Shap
 class DecoderLayer(nn.Module):  # type: ignore[misc]
     """Attention, then a gated feed-forward layer, with visibility given by the caller."""
 
-    def _add_parts(self, shape: EagleShape) -> None:
+    def _add_parts(self, shape: EagleShape, entering: int | None = None) -> None:
+        """`entering`: width of the rows that attend, where a subclass makes them; it has no
+        `norm_attention` then.
+        """
         width, wide = shape.width, shape.heads * shape.head_dim
-        narrow = shape.kv_heads * shape.head_dim
+        narrow, eps = shape.kv_heads * shape.head_dim, shape.variant.eps
         self._head_dim = shape.head_dim
-        self.norm_attention, self.norm_inner = RmsNormModule(width), RmsNormModule(width)
-        self.query = nn.Linear(width, wide, bias=False)
-        self.key = nn.Linear(width, narrow, bias=False)
-        self.value = nn.Linear(width, narrow, bias=False)
+        if entering is None:
+            self.norm_attention = RmsNormModule(width, eps)
+        self.norm_inner = RmsNormModule(width, eps)
+        self.norm_query, self.norm_key = (
+            RmsNormModule(shape.head_dim, eps) if shape.variant.head_norms else nn.Identity()
+            for _ in range(2)
+        )
+        self.query = nn.Linear(entering or width, wide, bias=False)
+        self.key = nn.Linear(entering or width, narrow, bias=False)
+        self.value = nn.Linear(entering or width, narrow, bias=False)
         self.output = nn.Linear(wide, width, bias=False)
         self.gate = nn.Linear(width, shape.inner, bias=False)
         self.up = nn.Linear(width, shape.inner, bias=False)
@@ -114,12 +160,18 @@ class DecoderLayer(nn.Module):  # type: ignore[misc]
 
     def remembered(self, entering: torch.Tensor, turns: Rotation) -> KeysAndValues:
         """Keys and values of rows [rows, width]."""
-        return rotate(self._split(self.key(entering)), turns), self._split(self.value(entering))
+        keys = self.norm_key(self._split(self.key(entering)))
+        return rotate(keys, turns), self._split(self.value(entering))
 
     def decode(self, x: torch.Tensor, turns: Rotation, attend: EagleAttend) -> torch.Tensor:
         """x: [rows, width] -> [rows, width]"""
-        entering = self.norm_attention(x)
-        query = rotate(self._split(self.query(entering)), turns)
+        return self.decode_from(x, self.norm_attention(x), turns, attend)
+
+    def decode_from(
+        self, x: torch.Tensor, entering: torch.Tensor, turns: Rotation, attend: EagleAttend
+    ) -> torch.Tensor:
+        """The same, where the rows `entering` attend and are added to `x`."""
+        query = rotate(self.norm_query(self._split(self.query(entering))), turns)
         attended = attend(query, *self.remembered(entering, turns))
         x = x + self.output(attended.transpose(0, 1).flatten(1))
         entering = self.norm_inner(x)
@@ -165,6 +217,38 @@ class EagleLayer(DecoderLayer):
         return self.norm_out(states)
 
 
+class Eagle3Layer(DecoderLayer):
+    """EAGLE-3's layer as others publish it: queries, keys and values are computed from the
+    normalised embedding and state side by side. Its interface is that of `EagleLayer`.
+    """
+
+    def __init__(self, shape: EagleShape) -> None:
+        super().__init__()
+        width, eps = shape.width, shape.variant.eps
+        self.shape = shape
+        self.fuse = nn.Linear(shape.taps * width, width, bias=False)
+        self.norm_token, self.norm_state = RmsNormModule(width, eps), RmsNormModule(width, eps)
+        self._add_parts(shape, entering=2 * width)
+        self.norm_out = RmsNormModule(width, eps)
+        with torch.no_grad():  # near the last tapped layer's state at first
+            self.fuse.weight *= _NOISE
+            self.fuse.weight[:, -width:] += torch.eye(width)
+        nn.init.constant_(self.norm_out.weight, _QUIET)
+
+    def forward(
+        self, tokens: torch.Tensor, states: torch.Tensor, turns: Rotation, attend: EagleAttend
+    ) -> torch.Tensor:
+        """tokens, states: [rows, width], embeddings and states; returns [rows, width]."""
+        normed = self.norm_state(states)
+        residual = normed if self.shape.variant.norm_before_residual else states
+        entering = torch.cat([self.norm_token(tokens), normed], dim=-1)
+        return self.decode_from(residual, entering, turns, attend)
+
+    def ready(self, states: torch.Tensor) -> torch.Tensor:
+        """The input of the head."""
+        return self.norm_out(states)
+
+
 class DFlashLayer(DecoderLayer):
     """A layer over the slots of blocks."""
 
@@ -184,7 +268,9 @@ class DFlash(nn.Module):  # type: ignore[misc]
         super().__init__()
         self.shape = shape
         self.fuse = nn.Linear(shape.taps * shape.width, shape.width, bias=False)
-        self.norm_context, self.norm_out = RmsNormModule(shape.width), RmsNormModule(shape.width)
+        eps = shape.variant.eps
+        self.norm_context = RmsNormModule(shape.width, eps)
+        self.norm_out = RmsNormModule(shape.width, eps)
         self.mask = nn.Parameter(torch.randn(shape.width) * 0.02)
         self.layers = nn.ModuleList(DFlashLayer(shape) for _ in range(shape.layers))
         nn.init.constant_(self.norm_out.weight, _QUIET)
@@ -211,14 +297,15 @@ class DFlash(nn.Module):  # type: ignore[misc]
 class RmsNormModule(nn.Module):  # type: ignore[misc]
     """Root mean square normalisation of [.., width], in float32, with the input's dtype."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, eps: float = PLAIN_LAYER.eps) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width))
+        self._eps = eps
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: [.., width]"""
         wide = x.float()
-        scaled = wide * (wide.square().mean(dim=-1, keepdim=True) + 1e-5).rsqrt()
+        scaled = wide * (wide.square().mean(dim=-1, keepdim=True) + self._eps).rsqrt()
         return (scaled * self.weight).to(x.dtype)
 
 
@@ -272,6 +359,43 @@ class LayerCache:
 _UNIT_ROWS: Final = 64
 
 
+class DraftHead(Protocol):
+    """Logits of the tokens `ids` [ids], in their order."""
+
+    @property
+    def ids(self) -> torch.Tensor:
+        """The tokens."""
+
+    def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
+        """[..., width] -> [..., ids]"""
+
+
+class MatrixHead:
+    """Implements `DraftHead` with a matrix [ids, width] of the drafter's own."""
+
+    def __init__(self, ids: torch.Tensor, weight: torch.Tensor) -> None:
+        self.ids = ids.to(weight.device)
+        self._weight = weight
+
+    def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
+        """[..., width] -> [..., ids]"""
+        return torch.nn.functional.linear(hidden.to(self._weight.dtype), self._weight)
+
+
+class TargetHead:
+    """Implements `DraftHead` with the network's head, for all of its tokens."""
+
+    def __init__(self, network: Network) -> None:
+        device = network.embed([0]).device
+        self.ids = torch.arange(network.vocabulary_size, device=device)
+        self._network = network
+
+    def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
+        """[..., width] -> [..., ids]"""
+        logits = self._network.head(hidden.flatten(0, -2))
+        return logits.unflatten(0, hidden.shape[:-1])
+
+
 class DraftVocabularyHead:
     """Logits of the tokens `ids` [ids], ascending, by the network's own head.
 
@@ -287,6 +411,11 @@ class DraftVocabularyHead:
         columns = [network.head(piece)[:, self.ids] - bias for piece in unit.split(_UNIT_ROWS)]
         self._weight = torch.cat(columns).T.contiguous()  # [ids, width]
         self._bias = bias
+
+    @property
+    def matrix(self) -> torch.Tensor | None:
+        """[ids, width]; None where the head adds a bias to it."""
+        return None if bool(self._bias.any()) else self._weight
 
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
         """[..., width] -> [..., ids]"""

@@ -143,6 +143,33 @@ class ConfigFields:
         )
 
 
+_ROPE_TYPES: Final = ("default", "linear", "llama3", "yarn")
+
+
+def rope_parameters(config: ConfigFields, theta: float) -> dict[str, object]:
+    """RoPE parameters as transformers has them, from older and newer configs.
+
+    theta: the base where the config has none. Raises: `CapabilityError` naming the key.
+    """
+    newer = config.within("rope_parameters")
+    scaling = newer if "rope_parameters" in config else config.within("rope_scaling")
+    scaling.must_be("rope_type", *_ROPE_TYPES)
+    scaling.must_be("type", *_ROPE_TYPES)
+    kind = scaling.text("rope_type", scaling.text("type", "default"))
+    base = newer if "rope_theta" in newer else config
+    rope: dict[str, object] = {
+        "rope_type": kind,
+        "rope_theta": base.number("rope_theta", 1.0, 1e12, theta),
+    }
+    for key in ("factor", "low_freq_factor", "high_freq_factor", "beta_fast", "beta_slow"):
+        if key in scaling:
+            rope[key] = scaling.number(key, 1e-6, 1e6)
+    if "original_max_position_embeddings" in scaling:
+        key = "original_max_position_embeddings"
+        rope[key] = scaling.whole(key, 1, 1 << 24)
+    return rope
+
+
 def write_config(folder: Path, values: Mapping[str, object]) -> None:
     """Write the folder's config.json, all of it or none. Raises: `OSError`."""
     partial = folder / f".{CONFIG}.{os.getpid()}"

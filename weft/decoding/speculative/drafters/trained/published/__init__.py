@@ -1,0 +1,1 @@
+"""Drafters in the formats in which others publish them: EAGLE-3, Medusa, DFlash."""
