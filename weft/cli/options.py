@@ -160,7 +160,10 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the answer and
 Model = Annotated[
     str,
     typer.Option(
-        "--model", "-m", metavar="MODEL", help="local:NAME, vllm:NAME, or with --base-url NAME."
+        "--model",
+        "-m",
+        metavar="MODEL",
+        help="local:NAME, vllm:NAME, anthropic:NAME, gemini:NAME, or with --base-url NAME.",
     ),
 ]
 BaseUrl = Annotated[
@@ -238,21 +241,25 @@ ApproveCalls = Annotated[
     ),
 ]
 DEFAULT_MODEL = "local:smollm2-135m-instruct"
+_HOSTED = ("anthropic", "gemini")
 
 
 def declared_model(
     name: str, base_url: str | None, api_key_env: str | None, decode: str | None = None
 ) -> str | dict[str, Any]:
     """The model as a workflow declares it. Raises: `typer.BadParameter`."""
-    if base_url is None:
+    use, _, model = name.partition(":")
+    hosted = use in _HOSTED
+    if base_url is None and not (hosted and api_key_env is not None):
         if api_key_env is not None:
             raise typer.BadParameter("goes with --base-url", param_hint="--api-key-env")
         return name if decode is None else _decoding(name, decode)
     if decode is not None:
         hint = "a server decodes all of its requests alike: say it to `weft serve`"
         raise typer.BadParameter(hint, param_hint="--decode")
-    declared: dict[str, Any] = {"use": "openai", "model": name, "base_url": base_url}
-    return declared if api_key_env is None else {**declared, "api_key_env": api_key_env}
+    declared = {"use": use, "model": model} if hosted else {"use": "openai", "model": name}
+    further = {"base_url": base_url, "api_key_env": api_key_env}
+    return declared | {key: value for key, value in further.items() if value is not None}
 
 
 def _decoding(name: str, decode: str) -> dict[str, Any]:

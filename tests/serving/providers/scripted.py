@@ -10,7 +10,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.serving.openai.scripted import Endpoint, EndpointServer, Json, Script, words
+from tests.serving.openai.scripted import (
+    PATIENCE_S,
+    Endpoint,
+    EndpointServer,
+    Json,
+    Script,
+    words,
+)
 from weft.core.errors import ModelOverloaded, WeftError
 from weft.serving.providers import AnthropicModel, GeminiModel, ProviderOptions
 from weft.serving.providers.model import ProviderModel
@@ -89,7 +96,7 @@ class HostedApi:
 
     def connect(self, endpoint: Endpoint, **given: Any) -> ProviderModel:
         """A client of that server's model."""
-        options = given.pop("options", {})
+        options = {"connect_timeout_s": PATIENCE_S, **given.pop("options", {})}
         given.setdefault("api_key", KEY)
         return self.client(
             "m", base_url=root(endpoint), options=ProviderOptions(**options), **given
@@ -238,9 +245,7 @@ def gemini_failure(error: WeftError) -> Script:
     return gemini_error(400, "INVALID_ARGUMENT", error.message)
 
 
-def gemini_error(
-    code: int, status: str, message: str, details: list[Json] | None = None
-) -> Script:
+def gemini_error(code: int, status: str, message: str, details: list[Json] | None = None) -> Script:
     error: Json = {"code": code, "message": message, "status": status}
     if details is not None:
         error["details"] = details
@@ -257,9 +262,7 @@ def _after(tokens: int | None, before: int) -> int | None:
     return None if tokens is None else before + tokens
 
 
-ANTHROPIC = HostedApi(
-    "anthropic", AnthropicModel, anthropic_page(), "v1/models/m", plays_anthropic
-)
+ANTHROPIC = HostedApi("anthropic", AnthropicModel, anthropic_page(), "v1/models/m", plays_anthropic)
 GEMINI = HostedApi("gemini", GeminiModel, gemini_page(), "v1beta/models/m", plays_gemini)
 APIS = {api.name: api for api in (ANTHROPIC, GEMINI)}
 OLDER = {"api_version": "2023-06-01"}
