@@ -19,7 +19,7 @@ from tests.serving.openai.scripted import (
     words,
 )
 from weft.core.errors import ModelOverloaded, WeftError
-from weft.serving.providers import AnthropicModel, GeminiModel, ProviderOptions
+from weft.serve import AnthropicModel, GeminiModel, ProviderOptions
 from weft.serving.providers.model import ProviderModel
 from weft.testing import Reply
 

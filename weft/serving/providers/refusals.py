@@ -17,9 +17,6 @@ _NEUTRAL: Final[dict[str, tuple[object, ...]]] = {
     "repetition_penalty": (None, 1),
 }
 """Values that change nothing, so that leaving them out honours them."""
-_LEAVE_OUT: Final = (
-    "leave it out, or put `ignore: [{name}]` into the model's options to send requests without it"
-)
 
 
 def check_request(request: ModelRequest, who: str, card: ModelCard) -> None:
@@ -45,14 +42,20 @@ def check_request(request: ModelRequest, who: str, card: ModelCard) -> None:
 
 
 def check_sampling(sampling: Sampling, who: str, takes: Collection[str], why: str = "") -> None:
-    """Raises: `CapabilityError` for a setting that is not one of those that the API `takes`."""
-    for name in (
-        *("temperature", "top_p", "top_k", "min_p", "seed", "presence_penalty"),
-        *("frequency_penalty", "repetition_penalty", "logit_bias", "reasoning_effort"),
-    ):
-        if name not in takes and getattr(sampling, name) not in _NEUTRAL.get(name, (None,)):
-            hint = _LEAVE_OUT.format(name=name) + why
-            raise CapabilityError(f"{who} does not take {name}", hint=hint)
+    """Raises: `CapabilityError` for settings that are not among those that the API `takes`."""
+    refused = [
+        name
+        for name in (
+            *("temperature", "top_p", "top_k", "min_p", "seed", "presence_penalty"),
+            *("frequency_penalty", "repetition_penalty", "logit_bias", "reasoning_effort"),
+        )
+        if name not in takes and getattr(sampling, name) not in _NEUTRAL.get(name, (None,))
+    ]
+    if refused:
+        names = ", ".join(refused)
+        hint = f"leave it out, or send requests without it: `ignore: [{names}]` in the model's"
+        hint += f" options, {' '.join(f'--ignore {name}' for name in refused)} for a command"
+        raise CapabilityError(f"{who} does not take {names}", hint=hint + why)
 
 
 def check_effort(effort: str | None, who: str, values: Collection[str]) -> None:

@@ -12,6 +12,7 @@ from weft.workflow.document.spec.defects import check_keys
 from weft.workflow.runtime.models import openai
 
 if TYPE_CHECKING:
+    from weft.serving.providers.model import ProviderModel
     from weft.serving.providers.options import ProviderOptions
 
 
@@ -42,8 +43,18 @@ def options(spec: ModelSpec) -> ProviderOptions:
 
 def make(spec: ModelSpec) -> ModelClient:
     """Raises: `BuildError`, also where the vendor's library is missing."""
-    from weft.serving.providers import AnthropicModel, GeminiModel
-
-    kind = AnthropicModel if spec.use == "anthropic" else GeminiModel
+    kind = _anthropic() if spec.use == "anthropic" else _gemini()
     base_url = spec.base_url[0] if spec.base_url else None
     return kind(spec.model, base_url=base_url, api_key_env=spec.api_key_env, options=options(spec))
+
+
+def _anthropic() -> type[ProviderModel]:
+    from weft.serving.providers.anthropic.model import AnthropicModel
+
+    return AnthropicModel
+
+
+def _gemini() -> type[ProviderModel]:
+    from weft.serving.providers.gemini.model import GeminiModel
+
+    return GeminiModel
