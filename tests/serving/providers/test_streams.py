@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
 import pytest
@@ -83,6 +83,17 @@ def test_a_proxy_without_pages_of_models_serves(api: HostedApi, endpoints: Endpo
     assert answer(api, endpoints, said, NO_PAGE).text == "Hi."
     with pytest.raises(ModelNotFound, match="no such page"):
         answer(api, endpoints, NO_PAGE, NO_PAGE)
+
+
+@pytest.mark.parametrize(
+    "page", ["<html>a page</html>", "[]", "7", '{"capabilities": 7}', '{"capabilities": {}}', ""]
+)
+def test_a_page_that_is_none_is_unavailable_or_says_nothing(
+    api: HostedApi, page: str, endpoints: EndpointServer
+) -> None:
+    said = api.plays(Reply("Hi."), {"max_tokens": 64})
+    with suppress(ModelUnavailable):
+        assert answer(api, endpoints, said, Script(plain=page)).text == "Hi."
 
 
 def test_an_api_that_is_down_is_asked_again_the_next_time(

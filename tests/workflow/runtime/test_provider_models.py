@@ -14,6 +14,7 @@ import weft
 from tests.serving.openai.scripted import Endpoint, EndpointServer
 from tests.serving.providers.scripted import APIS, KEY, HostedApi, root
 from weft.cli.main import app
+from weft.core.values import ToolCall
 from weft.errors import BuildError, CapabilityError, SourceError
 from weft.testing import Reply
 
@@ -164,3 +165,56 @@ def test_wrong_options_of_commands(arguments: tuple[str, ...], words: str) -> No
     done = CliRunner().invoke(app, ["think", "2 + 2?", *arguments])
     assert done.exit_code == 2, done.output
     assert words in " ".join(done.output.split())
+
+
+AGENT = """\
+name: agent
+models:
+  big: {{use: {use}, model: m, base_url: "{url}", options: {{ignore: [temperature]}}}}
+tools: {{double: ./tools.py:double}}
+nodes:
+  a: {{model: big, prompt: "Double 4 and 5.", agent: parallel-react, tools: [double]}}
+outputs: {{a: "{{{{ a }}}}"}}
+"""
+TOOLS = '''\
+import weft
+
+
+@weft.tool
+def double(number: int) -> int:
+    """Double it."""
+    return 2 * number
+'''
+
+
+def test_an_agent_gives_signed_thoughts_back_with_the_results_of_its_calls(
+    api: HostedApi, endpoints: EndpointServer, tmp_path: Path
+) -> None:
+    calls = [ToolCall(f"id-{n}", "double", f'{{"number": {n}}}') for n in (4, 5)]
+    replies = iter(
+        (
+            Reply("Two calls.", reasoning="Both at once.", tool_calls=tuple(calls)),
+            Reply("8 and 10"),
+        )
+    )
+    endpoint = api.endpoint(endpoints, lambda body: api.plays(next(replies), body))
+    (tmp_path / "tools.py").write_text(TOOLS)
+    (tmp_path / "flow.yaml").write_text(AGENT.format(use=api.name, url=root(endpoint)))
+    result = weft.load(tmp_path / "flow.yaml").run_sync()
+    assert result.outputs == {"a": "8 and 10"}, result
+    first, second = endpoint.requests
+    turns = first.get("contents") or first["messages"]
+    more = second.get("contents") or second["messages"]
+    assert more[: len(turns)] == turns
+    said, results = more[len(turns) :]
+    assert "c2lnbmVk" in str(said)
+    assert "Both at once." in str(said)
+    assert [str(n) in str(part) for n, part in zip((8, 10), _parts(results), strict=True)] == [
+        True,
+        True,
+    ]
+
+
+def _parts(turn: dict[str, Any]) -> list[Any]:
+    found: list[Any] = turn.get("parts") or turn["content"]
+    return found

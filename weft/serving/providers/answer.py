@@ -158,11 +158,10 @@ class AnswerMemory:
         self._answers: OrderedDict[tuple[str, ...], tuple[str, Sequence[Any]]] = OrderedDict()
 
     def add(self, completion: Completion, blocks: Sequence[Any]) -> None:
-        """Remember `blocks` as the form of `completion`, if it has tool calls."""
-        if completion.tool_calls:
-            self._answers[_ids(completion.tool_calls)] = (completion.text, blocks)
-            if len(self._answers) > _REMEMBERED:
-                self._answers.popitem(last=False)
+        """Remember `blocks` as the form of `completion`, which has tool calls."""
+        self._answers[_ids(completion.tool_calls)] = (completion.text, blocks)
+        if len(self._answers) > _REMEMBERED:
+            self._answers.popitem(last=False)
 
     def blocks(self, message: Message) -> Sequence[Any] | None:
         """The form in which `message` was written, or None."""

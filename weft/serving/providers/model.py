@@ -24,7 +24,7 @@ from weft.serving.providers.options import ProviderOptions
 from weft.serving.providers.refusals import check_request
 from weft.validation import read_answer_async
 
-_MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
+_MALFORMED = (AttributeError, LookupError, TypeError, ValueError, Warning)
 NO_PAGE = frozenset({404, 405, 501})
 """Statuses of an API, or a proxy of one, that does not describe its models."""
 
@@ -116,7 +116,8 @@ class ProviderModel(ABC):
             with _counted(answer):
                 completion = answer.completion()
                 await _check_answer(request, answer, completion)
-            self._memory.add(completion, reader.blocks)
+            if completion.tool_calls:
+                self._memory.add(completion, reader.blocks)
             yield completion
 
     async def aclose(self) -> None:
@@ -150,17 +151,11 @@ class ProviderModel(ABC):
     async def _events(self, body: Any, reader: EventReader) -> AsyncGenerator[Delta, None]:
         request_id = uuid.uuid4().hex
         try:
-            async with aclosing(await self._open(body, request_id)) as events:
-                async for event in events:
-                    for delta in reader.read(event):
-                        yield delta
-        except _MALFORMED as error:
-            if self._answered(error) is not None:
-                raise
-            what = f"the server sent what is no answer: {type(error).__name__}"
-            raise ModelUnavailable(what, hint="does base_url lead to this API?") from None
-        except RecursionError:  # libraries parse answers that were asked for as JSON
-            raise ModelOutputError("the answer is nested too deeply") from None
+            with self._well_formed():
+                async with aclosing(await self._open(body, request_id)) as events:
+                    async for event in events:
+                        for delta in reader.read(event):
+                            yield delta
         finally:
             await self._connections.end(request_id)
 
@@ -169,8 +164,22 @@ class ProviderModel(ABC):
             raise missing_key(self._endpoint)
         async with self._discovering:
             if self._card is None:
-                self._card = await self._describe()
+                with self._well_formed():
+                    self._card = await self._describe()
             return self._card
+
+    @contextmanager
+    def _well_formed(self) -> Iterator[None]:
+        """A context for reading the wire, which the libraries do not check."""
+        try:
+            yield
+        except _MALFORMED as error:
+            if self._answered(error) is not None:
+                raise
+            what = f"the server sent what is no answer: {type(error).__name__}"
+            raise ModelUnavailable(what, hint="does base_url lead to this API?") from None
+        except RecursionError:  # libraries parse answers that were asked for as JSON
+            raise ModelOutputError("the answer is nested too deeply") from None
 
     @contextmanager
     def _converted(self) -> Iterator[None]:

@@ -21,8 +21,8 @@ _FINISHES: Final[dict[str, FinishReason]] = {
     "pause_turn": "length",
     "refusal": "refused",
 }
-_KEPT: Final = ("thinking", "redacted_thinking")
-"""Blocks that are returned as they came."""
+_TEXTS: Final = ("text", "thinking")
+"""Blocks that arrive in pieces of the text that they are named after."""
 
 
 class MessageReader(EventReader):
@@ -32,7 +32,7 @@ class MessageReader(EventReader):
         self._answer = answer
         self._calls: dict[int, PendingCall] = {}
         self._blocks: dict[int, dict[str, Any]] = {}
-        self._done = False
+        self._pieces: dict[int, list[str]] = {}
         self._input = 0
         self._cached = 0
         self._written = 0
@@ -58,20 +58,25 @@ class MessageReader(EventReader):
 
     @property
     def blocks(self) -> list[Any]:
-        found = [self._blocks[index] for index in sorted(self._blocks)]
         calls = {call.id: call for call in self._answer.calls}
-        for block in found:
+        found = []
+        for index in sorted(self._blocks):
+            block = dict(self._blocks[index])
+            if block["type"] in _TEXTS:
+                block[block["type"]] = "".join(self._pieces[index])
             if block["type"] == "tool_use":
                 block["input"] = arguments_object(calls[block["id"]])
-        return [block for block in found if block.get("text") != ""]
+            found.append(block)
+        # The API takes no empty text, and no thought that it did not sign.
+        return [each for each in found if each.get("text") != "" and each.get("signature") != ""]
 
     def _begin(self, index: int, block: Any) -> list[Delta]:
         match block.type:
             case "text":
-                self._blocks[index] = {"type": "text", "text": ""}
+                self._blocks[index] = {"type": "text"}
                 return self._text(index, block.text)
             case "thinking":
-                self._blocks[index] = {"type": "thinking", "thinking": "", "signature": ""}
+                self._blocks[index] = {"type": "thinking", "signature": ""}
                 return self._thought(index, block.thinking)
             case "redacted_thinking":
                 self._blocks[index] = {"type": "redacted_thinking", "data": block.data}
@@ -99,12 +104,12 @@ class MessageReader(EventReader):
 
     def _text(self, index: int, piece: str) -> list[Delta]:
         deltas = self._answer.text(piece)
-        self._blocks[index]["text"] += piece
+        self._pieces.setdefault(index, []).append(piece)
         return deltas
 
     def _thought(self, index: int, piece: str) -> list[Delta]:
         deltas = self._answer.thought(piece)
-        self._blocks[index]["thinking"] += piece
+        self._pieces.setdefault(index, []).append(piece)
         return deltas
 
     def _count(self, usage: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import httpx2
@@ -12,7 +13,7 @@ from weft.core.errors import WeftError
 from weft.core.extras import optional_packages
 from weft.core.ports.model import ModelRequest
 from weft.serving.providers.answer import ProviderAnswer
-from weft.serving.providers.anthropic.body import body_of, sampled
+from weft.serving.providers.anthropic.body import EFFORTS, body_of, sampled
 from weft.serving.providers.anthropic.events import MessageReader
 from weft.serving.providers.card import ModelCard
 from weft.serving.providers.connections import REQUEST_ID
@@ -20,6 +21,7 @@ from weft.serving.providers.failure import StatusFailure
 from weft.serving.providers.model import NO_PAGE, ProviderModel
 from weft.serving.providers.options import ProviderOptions
 
+_MEDIA: Final = ("image", "file")
 _STATUSES: Final = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -83,7 +85,7 @@ class AnthropicModel(ProviderModel):
         except self._library.APIStatusError as error:
             if error.status_code not in NO_PAGE:
                 raise
-            return ModelCard(media=("image", "file"))
+            return ModelCard(media=_MEDIA)
         return _card(told)
 
     def _body(self, request: ModelRequest, card: ModelCard) -> Any:
@@ -123,20 +125,22 @@ async def _events(stream: Any) -> AsyncGenerator[Any, None]:
 def _card(told: Any) -> ModelCard:
     """The card of a model, from the API's description of it."""
     able = told.capabilities
-    limits = {
-        "max_output_tokens": _positive(told.max_tokens),
-        "max_context_tokens": _positive(told.max_input_tokens),
-    }
+    card = ModelCard(
+        max_output_tokens=_positive(told.max_tokens),
+        max_context_tokens=_positive(told.max_input_tokens),
+        media=_MEDIA,
+    )
     if able is None:
-        return ModelCard(**limits, media=("image", "file"))
-    media = {"image": able.image_input, "file": able.pdf_input}
-    return ModelCard(
-        **limits,
-        structured_output=_supported(able.structured_outputs),
-        media=tuple(kind for kind, support in media.items() if _supported(support)),
-        efforts=_names(able.effort, ("low", "medium", "high", "xhigh", "max")),
-        thinking_modes=_names(able.thinking.types, ("adaptive", "enabled", "disabled")),
-        thinks=_supported(able.thinking),
+        return card
+    media = {"image": "image_input", "file": "pdf_input"}
+    modes = getattr(getattr(able, "thinking", None), "types", None)
+    return replace(
+        card,
+        structured_output=_supported(able, "structured_outputs"),
+        media=tuple(kind for kind, name in media.items() if _supported(able, name)),
+        efforts=_names(getattr(able, "effort", None), EFFORTS),
+        thinking_modes=_names(modes, ("adaptive", "enabled", "disabled")),
+        thinks=_supported(able, "thinking"),
     )
 
 
@@ -144,9 +148,12 @@ def _positive(value: object) -> int | None:
     return value if isinstance(value, int) and value > 0 else None
 
 
-def _supported(support: Any) -> bool:
-    return bool(getattr(support, "supported", False))
+def _supported(group: object, name: str) -> bool:
+    return getattr(getattr(group, name, None), "supported", False) is True
 
 
-def _names(group: Any, names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name in names if _supported(getattr(group, name, None)))
+def _names(group: object, names: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Those of `names` that the API says are supported; None where it says nothing of them."""
+    if group is None:
+        return None
+    return tuple(name for name in names if _supported(group, name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from itertools import groupby
 from typing import Any, Final
 
 from weft.core.errors import ModelOutputError, ModelUnavailable
@@ -53,7 +54,7 @@ class ChunkReader(EventReader):
 
     @property
     def blocks(self) -> list[Any]:
-        return self._parts
+        return [_joined(list(group)) for _, group in groupby(self._parts, _kind)]
 
     def _part(self, part: Any) -> list[Delta]:
         self._parts.append(part)
@@ -99,3 +100,15 @@ class ChunkReader(EventReader):
                 "%s ended its answer for %.40r: it is complete", self._answer.model, reason
             )
         self._answer.end("length" if reason == "MAX_TOKENS" else "stop")
+
+
+def _kind(part: Any) -> object:
+    """Equal for pieces of one text; anything else, and what is signed, is a part of its own."""
+    plain = part.text is not None and part.thought_signature is None
+    return bool(part.thought) if plain else id(part)
+
+
+def _joined(parts: list[Any]) -> Any:
+    if len(parts) == 1:
+        return parts[0]
+    return parts[0].model_copy(update={"text": "".join(part.text for part in parts)})

@@ -113,8 +113,8 @@ class GeminiModel(ProviderModel):
         if retry_after_s(headers) is None and (delay := _delay(error.details)) is not None:
             headers["retry-after"] = delay
         text = error.message or json.dumps(error.details)
-        status = error.code if isinstance(error.code, int) else 500
-        return StatusFailure(status, text, headers)
+        code: object = error.code  # in a stream, what the wire says
+        return StatusFailure(code if isinstance(code, int) else 500, str(text), headers)
 
 
 async def _chunks(stream: Any) -> AsyncGenerator[Any, None]:
