@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -78,6 +79,15 @@ BOTH = {
 def test_of_both(api: HostedApi, name: str, endpoints: EndpointServer) -> None:
     with pytest.raises(CapabilityError, match=name.replace("placement", "prompt_token_ids")):
         sent(api, endpoints, BOTH[name])
+
+
+def test_every_field_of_a_request_is_honoured_or_refused() -> None:
+    """A new field of requests has to be one of these, or clients drop it silently."""
+    honoured = {"messages", "sampling", "schema", "tools", "tool_choice", "timeout_s"}
+    hints = {"priority", "cache_prefix", "program"}
+    refused = {"prompt_token_ids", "placement", "attention", "grammar", "adapter", "decode"}
+    refused |= {"logprobs", "top_logprobs", "extra"}
+    assert {field.name for field in fields(ModelRequest)} == honoured | hints | refused
 
 
 OF_ANTHROPIC = {

@@ -10,9 +10,10 @@ from weft.serving.openai.endpoint import Price
 
 ThinkingMode = Literal["adaptive", "disabled"]
 _ALWAYS_SENT: Final = frozenset({"max_tokens", "stop", "stop_token_ids"})
-_LEFT_OUT: Final[dict[str, Any]] = {
+SETTINGS: Final[dict[str, Any]] = {
     field.name: field.default for field in fields(Sampling) if field.name not in _ALWAYS_SENT
 }
+"""Sampling settings that an API may not take, each with its value when it is not set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,8 @@ class ProviderOptions:
 
     def __post_init__(self) -> None:
         for name in self.ignore:
-            if name not in _LEFT_OUT:
-                there = ", ".join(_LEFT_OUT)
+            if name not in SETTINGS:
+                there = ", ".join(SETTINGS)
                 raise ValueError(f"`ignore` takes {there}, not {name!r}")
         self._check_thinking()
         if self.api_version is not None and not _is_word(self.api_version):
@@ -57,7 +58,7 @@ class ProviderOptions:
         """`request` without the settings of `ignore`."""
         if not self.ignore:
             return request
-        defaults = {name: _LEFT_OUT[name] for name in self.ignore}
+        defaults = {name: SETTINGS[name] for name in self.ignore}
         return replace(request, sampling=replace(request.sampling, **defaults))
 
     def _check_thinking(self) -> None:

@@ -9,6 +9,7 @@ from weft.core.errors import CapabilityError
 from weft.core.ports.model import ModelRequest, Sampling, check_media
 from weft.core.values import AUTOREGRESSIVE
 from weft.serving.providers.card import ModelCard
+from weft.serving.providers.options import SETTINGS
 
 _NEUTRAL: Final[dict[str, tuple[object, ...]]] = {
     "min_p": (None, 0),
@@ -45,11 +46,9 @@ def check_sampling(sampling: Sampling, who: str, takes: Collection[str], why: st
     """Raises: `CapabilityError` for settings that are not among those that the API `takes`."""
     refused = [
         name
-        for name in (
-            *("temperature", "top_p", "top_k", "min_p", "seed", "presence_penalty"),
-            *("frequency_penalty", "repetition_penalty", "logit_bias", "reasoning_effort"),
-        )
-        if name not in takes and getattr(sampling, name) not in _NEUTRAL.get(name, (None,))
+        for name in SETTINGS
+        if name not in takes
+        and getattr(sampling, name) not in _NEUTRAL.get(name, (SETTINGS[name],))
     ]
     if refused:
         names = ", ".join(refused)
