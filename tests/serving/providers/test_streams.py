@@ -114,6 +114,13 @@ def test_an_api_that_is_down_is_asked_again_the_next_time(
     asyncio.run(main())
 
 
+def test_a_silent_server_is_unavailable(api: HostedApi, endpoints: EndpointServer) -> None:
+    said = api.plays(Reply("Hi."), {"max_tokens": 64})
+    silent = Script(said.chunks, stall_after=1, named=said.named)
+    with pytest.raises(ModelUnavailable, match=r"was silent for 0\.2 s"):
+        answer(api, endpoints, silent, idle_timeout_s=0.2)
+
+
 def test_no_server_is_unavailable(api: HostedApi, endpoints: EndpointServer) -> None:
     client = api.client("m", base_url="http://127.0.0.1:9", api_key="no key at all")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 from weft.core.content import Audio, ContentPart, File, Image
@@ -166,11 +167,11 @@ def _conversation(
     while leading < len(messages) and messages[leading].role == "system":
         leading += 1
     system = "\n\n".join(message.content for message in messages[:leading] if message.content)
-    turns = []
-    for role, group in groupby(messages[leading:], _role):
-        blocks = [block for message in group for block in _blocks(message, memory, who)]
-        if blocks:
-            turns.append({"role": role, "content": blocks})
+    blocks = [(_role(m), block) for m in messages[leading:] for block in _blocks(m, memory, who)]
+    turns: list[Body] = [
+        {"role": role, "content": [block for _, block in group]}
+        for role, group in groupby(blocks, itemgetter(0))
+    ]
     if not turns:
         raise ModelRequestError("the conversation has no message with content besides the system's")
     return system, turns

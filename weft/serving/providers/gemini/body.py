@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 from weft.core.content import ContentPart, File
@@ -33,12 +34,16 @@ _FILES: Final = ("application/pdf", "text/")
 def contents_of(request: ModelRequest, memory: AnswerMemory, who: str) -> list[Body]:
     """The turns of the conversation besides the system's. Raises: `CapabilityError`."""
     names = {call.id: call.name for message in request.messages for call in message.tool_calls}
-    turns = []
-    rest = [message for message in request.messages if message.role != "system"]
-    for role, group in groupby(rest, lambda message: _ROLES.get(message.role, "user")):
-        parts = [part for message in group for part in _parts(message, names, memory, who)]
-        if parts:
-            turns.append({"role": role, "parts": parts})
+    parts = [
+        (_ROLES.get(message.role, "user"), part)
+        for message in request.messages
+        if message.role != "system"
+        for part in _parts(message, names, memory, who)
+    ]
+    turns = [
+        {"role": role, "parts": [part for _, part in group]}
+        for role, group in groupby(parts, itemgetter(0))
+    ]
     if not turns:
         raise ModelRequestError("the conversation has no message with content besides the system's")
     return turns

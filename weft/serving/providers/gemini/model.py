@@ -66,6 +66,10 @@ class GeminiModel(ProviderModel):
             ),
         )
 
+    async def aclose(self) -> None:
+        self._client.close()  # the library's other client, which is not used
+        await super().aclose()
+
     async def _describe(self) -> ModelCard:
         try:
             told = await self._client.aio.models.get(model=self.model)
