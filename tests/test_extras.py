@@ -45,6 +45,14 @@ _FILES = {
         f"name: remote\nmodels: {{m: {{use: openai, model: m, base_url: '{_NOWHERE}'}}}}\n"
         'nodes: {a: {model: m, prompt: hi}}\noutputs: {a: "{{ a }}"}\n'
     ),
+    "claude.yaml": (
+        "name: claude\nmodels: {m: {use: anthropic, model: m, options: {thinking: adaptive}}}\n"
+        'nodes: {a: {model: m, prompt: hi}}\noutputs: {a: "{{ a }}"}\n'
+    ),
+    "gemini.yaml": (
+        "name: gemini\nmodels: {m: gemini:m}\n"
+        'nodes: {a: {model: m, prompt: hi}}\noutputs: {a: "{{ a }}"}\n'
+    ),
     "model/config.json": '{"model_type": "llama"}',
     "prompts.txt": "hello\n",
 }
@@ -59,6 +67,10 @@ _BARE: dict[tuple[str, ...], tuple[int, str]] = {
     ("check", "local.yaml"): (0, ""),
     ("check", "remote.yaml"): (0, ""),
     ("check", "decoded.yaml"): (2, _LOCAL),
+    ("check", "claude.yaml"): (0, ""),
+    ("check", "gemini.yaml"): (0, ""),
+    ("run", "claude.yaml"): (1, "pip install 'weft[providers]'"),
+    ("run", "gemini.yaml"): (1, "the package google-genai is missing for models of the Gemini API"),
     ("run", "plain.yaml", "--run-id", "a"): (0, "succeeded"),
     ("run", "plain.yaml", "--run-id", "b"): (0, "succeeded"),
     ("run", "local.yaml"): (1, "[local]"),
@@ -162,6 +174,8 @@ def _outcomes(
         ("starlette", "gateway"),
         ("prometheus_client", "gateway"),
         ("mcp", "mcp"),
+        ("anthropic", "providers"),
+        ("google", "providers"),
         ("opentelemetry", "otel"),
         ("psycopg_pool", "postgres"),
         ("PIL", "png"),

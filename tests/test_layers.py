@@ -39,6 +39,8 @@ OWNERS = {
     "httpcore2": {"agents"},
     "mcp": {"agents", "workflow"},
     "openai": {"serving"},
+    "anthropic": {"serving"},
+    "google": {"serving"},
     "vllm": {"serving"},
     "huggingface_hub": {"serving"},
     "gguf": {"serving"},

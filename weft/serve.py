@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from weft.serving.local import LocalModel, LocalOptions
     from weft.serving.openai import OpenAIModel
     from weft.serving.openai.embeddings import OpenAIEmbeddings
+    from weft.serving.providers.anthropic.model import AnthropicModel
+    from weft.serving.providers.gemini.model import GeminiModel
+    from weft.serving.providers.options import ProviderOptions
     from weft.serving.vllm.launch.engine import installed_engine
     from weft.serving.vllm.launch.ray import ray_commands
     from weft.serving.vllm.launch.spec import ServeSpec
@@ -46,6 +49,9 @@ _NAMES = {
     "weft.serving.local": "LocalModel LocalOptions",
     "weft.serving.openai": "OpenAIModel",
     "weft.serving.openai.embeddings": "OpenAIEmbeddings",
+    "weft.serving.providers.anthropic.model": "AnthropicModel",
+    "weft.serving.providers.gemini.model": "GeminiModel",
+    "weft.serving.providers.options": "ProviderOptions",
     "weft.serving.vllm.launch.engine": "installed_engine",
     "weft.serving.vllm.launch.ray": "ray_commands",
     "weft.serving.vllm.launch.spec": "ServeSpec",
@@ -54,6 +60,7 @@ _NAMES = {
     "weft.workflow.apps.ui": "RunsPage",
 }
 __all__ = [
+    "AnthropicModel",
     "Capabilities",
     "Completion",
     "ConcurrentAttention",
@@ -61,6 +68,7 @@ __all__ = [
     "FleetOptions",
     "FlowModel",
     "Gateway",
+    "GeminiModel",
     "LocalModel",
     "LocalOptions",
     "Lossless",
@@ -71,6 +79,7 @@ __all__ = [
     "OpenAIEmbeddings",
     "OpenAIModel",
     "Placed",
+    "ProviderOptions",
     "ReasoningDelta",
     "RunsPage",
     "Sampling",

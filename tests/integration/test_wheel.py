@@ -41,6 +41,11 @@ _WITH = {
     "gateway": {"weft ui --no-open": (0, "http://"), "weft gateway FILE --port 0": (0, "http://")},
     "mcp": {"weft mcp FILE": (0, "")},
     "otel": {"weft run FILE": (0, "Rivers"), "weft doctor": (1, "spans for OpenTelemetry\n")},
+    "providers": {
+        "weft doctor": (1, "models of the Anthropic and Gemini APIs\n"),
+        "weft think QUESTION --model anthropic:m": (1, "ANTHROPIC_API_KEY is not set"),
+        "weft think QUESTION --model gemini:m": (1, "GEMINI_API_KEY is not set"),
+    },
     "postgres": {"weft runs --journal postgresql://nobody@127.0.0.1:9/x": (1, "refused")},
     "png": {"weft graph FILE -o graph.png": (0, ""), "weft doctor": (1, "graphs as PNG\n")},
 }

@@ -160,7 +160,18 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the answer and
 Model = Annotated[
     str,
     typer.Option(
-        "--model", "-m", metavar="MODEL", help="local:NAME, vllm:NAME, or with --base-url NAME."
+        "--model",
+        "-m",
+        metavar="MODEL",
+        help="local:NAME, vllm:NAME, anthropic:NAME, gemini:NAME, or with --base-url NAME.",
+    ),
+]
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ignore",
+        metavar="SETTING",
+        help="A sampling setting, such as temperature, that a hosted model is never sent.",
     ),
 ]
 BaseUrl = Annotated[
@@ -238,12 +249,21 @@ ApproveCalls = Annotated[
     ),
 ]
 DEFAULT_MODEL = "local:smollm2-135m-instruct"
+_HOSTED = ("anthropic:", "gemini:")
 
 
 def declared_model(
-    name: str, base_url: str | None, api_key_env: str | None, decode: str | None = None
+    name: str,
+    base_url: str | None,
+    api_key_env: str | None,
+    decode: str | None = None,
+    ignore: Sequence[str] = (),
 ) -> str | dict[str, Any]:
     """The model as a workflow declares it. Raises: `typer.BadParameter`."""
+    if name.startswith(_HOSTED):
+        return _hosted(name, base_url, api_key_env, decode, ignore)
+    if ignore:
+        raise typer.BadParameter("goes with anthropic:NAME, gemini:NAME", param_hint="--ignore")
     if base_url is None:
         if api_key_env is not None:
             raise typer.BadParameter("goes with --base-url", param_hint="--api-key-env")
@@ -253,6 +273,22 @@ def declared_model(
         raise typer.BadParameter(hint, param_hint="--decode")
     declared: dict[str, Any] = {"use": "openai", "model": name, "base_url": base_url}
     return declared if api_key_env is None else {**declared, "api_key_env": api_key_env}
+
+
+def _hosted(
+    name: str,
+    base_url: str | None,
+    api_key_env: str | None,
+    decode: str | None,
+    ignore: Sequence[str],
+) -> str | dict[str, Any]:
+    if decode is not None:
+        raise typer.BadParameter("hosted APIs have no choice of decoders", param_hint="--decode")
+    use, _, model = name.partition(":")
+    options = {"ignore": list(ignore)} if ignore else None
+    further = {"base_url": base_url, "api_key_env": api_key_env, "options": options}
+    given = {key: value for key, value in further.items() if value is not None}
+    return {"use": use, "model": model, **given} if given else name
 
 
 def _decoding(name: str, decode: str) -> dict[str, Any]:

@@ -15,7 +15,12 @@ from typing import Final
 from weft.core.errors import BuildError, WeftError
 
 _REQUIREMENT: Final = re.compile(r"([\w.-]+).*?\bextra\s*==\s*['\"]([\w.-]+)['\"]")
-_OTHER_NAMES: Final = {"pil": "pillow", "weft_weights": "weft-weights"}
+_OTHER_NAMES: Final = {
+    "pil": "pillow",
+    "weft_weights": "weft-weights",
+    "google": "google-genai",
+    "google.genai": "google-genai",
+}
 """Distributions whose names differ from their modules'."""
 
 

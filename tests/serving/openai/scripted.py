@@ -32,7 +32,7 @@ class Script:
 
     `die_after`, `stall_after`: events after which the connection breaks, or nothing more comes.
     `repeat`: send the last event for ever. `cut`: how many bytes go into one write. `together`:
-    answers begin when so many are open at once.
+    answers begin when so many are open at once. `named`: each event has its type as its name.
     """
 
     chunks: Sequence[Json | str] = ()
@@ -47,6 +47,7 @@ class Script:
     cut: int | None = None
     done: bool = True
     together: int = 0
+    named: bool = False
 
 
 def chunk(delta: Json | None = None, finish: str | None = None, **choice: Any) -> Json:
@@ -216,6 +217,7 @@ class Endpoint:
     version: Script
     metrics: Script
     tokenizer: Tokenizer | None = None
+    pages: Mapping[str, Script] = field(default_factory=dict)
     requests: list[Json] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
@@ -279,8 +281,12 @@ class EndpointServer:
         version: Script = Script(status=404, plain=""),
         metrics: Script = Script(status=404, plain=""),
         tokenizer: Tokenizer | None = None,
+        pages: Mapping[str, Script] | None = None,
     ) -> Endpoint:
-        """A new endpoint that serves the model `m`; `model` is what it tells about it."""
+        """A new endpoint that serves the model `m`; `model` is what it tells about it.
+
+        `pages` are further ones to get, by their paths.
+        """
         name = f"e{len(self._endpoints)}"
         port = self._socket.getsockname()[1]
         listing = json.dumps({"data": [{"id": "m", **model}]})
@@ -291,6 +297,7 @@ class EndpointServer:
             version,
             metrics,
             tokenizer,
+            pages or {},
         )
         self._endpoints[name] = endpoint
         return endpoint
@@ -305,6 +312,7 @@ class EndpointServer:
             "v1/models": endpoint.models,
             "version": endpoint.version,
             "metrics": endpoint.metrics,
+            **endpoint.pages,
         }
         script = gets.get(path)
         if script is None:
@@ -315,7 +323,7 @@ class EndpointServer:
                 body += message.get("body", b"")
                 more = message.get("more_body", False)
             asked = json.loads(body or b"{}")
-            if not path.startswith("v1/"):
+            if not path.startswith(("v1/", "v1beta/")):
                 tokenizer = endpoint.tokenizer
                 told = tokenizer.answer(path, asked) if tokenizer else None
                 script = told or Script(status=404, plain='{"detail": "Not Found"}')
@@ -392,7 +400,8 @@ class _Performance:
 
     async def _event(self, event: Json | str) -> None:
         text = event if isinstance(event, str) else json.dumps(event, ensure_ascii=False)
-        await self._write(f"data: {text}\n\n".encode())
+        name = f"event: {event['type']}\n" if self.script.named and isinstance(event, dict) else ""
+        await self._write(f"{name}data: {text}\n\n".encode())
 
     async def _write(self, data: bytes) -> None:
         size = self.script.cut or len(data) or 1

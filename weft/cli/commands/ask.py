@@ -67,6 +67,7 @@ def ask(
     model: options.Model = options.DEFAULT_MODEL,
     base_url: options.BaseUrl = None,
     api_key_env: options.ApiKeyEnv = None,
+    ignore: options.Ignore = None,
     decode: options.Decode = None,
     show_plan: Annotated[
         bool, typer.Option("--show-plan", help="Print what the model writes while it writes it.")
@@ -172,7 +173,9 @@ def ask(
         )
         code = asyncio.run(
             question_command.answer(
-                tools or (), options.declared_model(model, base_url, api_key_env, decode), command
+                tools or (),
+                options.declared_model(model, base_url, api_key_env, decode, ignore or ()),
+                command,
             )
         )
     raise typer.Exit(code)

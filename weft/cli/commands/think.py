@@ -100,6 +100,7 @@ def think(
     model: options.Model = options.DEFAULT_MODEL,
     base_url: options.BaseUrl = None,
     api_key_env: options.ApiKeyEnv = None,
+    ignore: options.Ignore = None,
     decode: options.Decode = None,
     schema: options.AnswerSchema = None,
     trace: Annotated[
@@ -175,7 +176,7 @@ def think(
             None if schema is None else options.json_object(schema, "--schema"),
         )
         thinking = _ThinkCommand(strategy, _options(given), posed, trace)
-        declared = options.declared_model(model, base_url, api_key_env, decode)
+        declared = options.declared_model(model, base_url, api_key_env, decode, ignore or ())
         code = asyncio.run(thinking.answer(declared, command))
     raise typer.Exit(code)
 

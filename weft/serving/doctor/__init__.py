@@ -18,6 +18,7 @@ from weft.serving.doctor.engine import (
     check_plugin,
     check_png,
     check_postgres,
+    check_providers,
     check_ray,
     check_weights,
 )
@@ -48,6 +49,7 @@ CHECKS: tuple[Callable[[], Check], ...] = (
     check_diffusion,
     check_gateway,
     check_mcp,
+    check_providers,
     check_ray,
     check_postgres,
     check_otel,

@@ -102,6 +102,12 @@ def check_mcp() -> Check:
     return _extra("mcp", ("mcp",), "tools of MCP servers, workflows as MCP tools")
 
 
+def check_providers() -> Check:
+    """Whether the libraries of hosted APIs are there."""
+    packages = ("anthropic", "google.genai")
+    return _extra("providers", packages, "models of the Anthropic and Gemini APIs")
+
+
 def check_ray() -> Check:
     """Whether one server can span several machines."""
     return _extra("ray", ("ray",), "one server over several machines with GPUs")

@@ -30,7 +30,8 @@ _MESSAGE_CHARS = 300
 _TOO_LONG = re.compile(
     r"maximum context length[^.\"]{0,80}|context_length_exceeded"
     r"|exceeds the (?:available context size|model's context length)[^.\"]{0,80}"
-    r"|longer than the model's context length[^.\"]{0,80}",
+    r"|longer than the model's context length[^.\"]{0,80}"
+    r"|prompt is too long: [^.\"]{0,80}|input token count [^.\"]{0,40}exceeds [^.\"]{0,80}",
     re.IGNORECASE,
 )
 _BUSY = frozenset({429, 503, 529})

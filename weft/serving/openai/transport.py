@@ -8,7 +8,7 @@ the engine's task.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -88,22 +88,34 @@ _MAX_EVENT_BYTES = 4 * 2**20
 _NO_PAGE = frozenset({404, 405, 501})
 
 
+def connection_pool(
+    endpoint: Endpoint,
+    prepare: Callable[[httpx2.Request], Awaitable[None]],
+    guard: Callable[[httpx2.Response], Awaitable[None]],
+) -> httpx2.AsyncClient:
+    """A pool of connections to `endpoint`.
+
+    `prepare` completes every request, `guard` sees every response before its body is read.
+    """
+    idle = endpoint.idle_timeout_s
+    return httpx2.AsyncClient(
+        timeout=httpx2.Timeout(idle, connect=endpoint.connect_timeout_s, pool=None),
+        limits=httpx2.Limits(
+            max_connections=endpoint.connections,
+            max_keepalive_connections=endpoint.connections,
+        ),
+        follow_redirects=False,
+        trust_env=not endpoint.loopback,
+        event_hooks={"request": [prepare], "response": [guard]},
+    )
+
+
 class Transport:
-    """A pool of connections to `endpoint`."""
+    """HTTP to `endpoint`."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        idle = endpoint.idle_timeout_s
-        self._http = httpx2.AsyncClient(
-            timeout=httpx2.Timeout(idle, connect=endpoint.connect_timeout_s, pool=None),
-            limits=httpx2.Limits(
-                max_connections=endpoint.connections,
-                max_keepalive_connections=endpoint.connections,
-            ),
-            follow_redirects=False,
-            trust_env=not endpoint.loopback,
-            event_hooks={"request": [self._authorise], "response": [_guard]},
-        )
+        self._http = connection_pool(endpoint, self._authorise, bound_response)
 
     async def get(self, url: str) -> bytes | None:
         """The body of a page, or None if the page does not exist.
@@ -157,12 +169,17 @@ class Transport:
         await self._http.aclose()
 
     async def _authorise(self, request: httpx2.Request) -> None:
-        # Compressed bytes would outgrow every limit when decompressed.
-        request.headers["accept-encoding"] = "identity"
         if self._endpoint.api_key:
             request.headers["authorization"] = f"Bearer {self._endpoint.api_key}"
-        request.headers.update(trace_headers())
-        request.headers.update(self._endpoint.headers)
+        add_headers(request, self._endpoint)
+
+
+def add_headers(request: httpx2.Request, endpoint: Endpoint) -> None:
+    """Add the headers of every request to `endpoint`, besides its key."""
+    # Compressed bytes would outgrow every limit when decompressed.
+    request.headers["accept-encoding"] = "identity"
+    request.headers.update(trace_headers())
+    request.headers.update(endpoint.headers)
 
 
 async def _payloads(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
@@ -178,13 +195,38 @@ async def _payloads(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
         yield payload
 
 
-async def _guard(response: httpx2.Response) -> None:
-    """Bound the memory of a response. Event streams are bounded event by event."""
+async def bound_response(response: httpx2.Response) -> None:
+    """Bound the memory of a response. Event streams are bounded event by event, by their reader."""
     if response.headers.get("content-encoding", "identity") != "identity":
         raise ModelUnavailable("the server sent compressed data, which was not asked for")
-    streamed = response.headers.get("content-type", "").startswith("text/event-stream")
-    if not (response.is_success and streamed):
+    if not is_event_stream(response):
         response.stream = _BoundedStream(response.stream)
+
+
+def is_event_stream(response: httpx2.Response) -> bool:
+    """Whether an answer is streamed as server-sent events."""
+    streamed: bool = response.headers.get("content-type", "").startswith("text/event-stream")
+    return response.is_success and streamed
+
+
+class BoundedEvents(httpx2.AsyncByteStream):
+    """The bytes of an event stream for a reader that does not bound an event's size itself.
+
+    Raises: `ModelOutputError` while reading, for an event that is too large.
+    """
+
+    def __init__(self, inner: httpx2.SyncByteStream | httpx2.AsyncByteStream) -> None:
+        assert isinstance(inner, httpx2.AsyncByteStream)
+        self._inner = inner
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        parser = EventParser(_MAX_EVENT_BYTES)
+        async for chunk in self._inner:
+            parser.feed(chunk)
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
 
 class _BoundedStream(httpx2.AsyncByteStream):

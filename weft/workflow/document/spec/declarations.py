@@ -140,9 +140,10 @@ class ModelSpec(SpecPart):
 
     use: str = Field(
         description="`local`: in this process. `vllm`: served by vLLM, which is started unless it "
-        "runs. `openai`: any OpenAI-compatible server. `route`: for each call the best among other "
-        "models. `think`: another model, by a reasoning strategy. Or a function that makes a "
-        "client: `./file.py:name`, `package.module:name`.",
+        "runs. `openai`: any OpenAI-compatible server. `anthropic`, `gemini`: the hosted APIs. "
+        "`route`: for each call the best among other models. `think`: another model, by a "
+        "reasoning strategy. Or a function that makes a client: `./file.py:name`, "
+        "`package.module:name`.",
         min_length=1,
     )
     model: str = Field(
@@ -198,7 +199,7 @@ _KEYS_OF_OTHERS = (
     ("model",),
     frozenset(("model", "base_url", "api_key_env", "options", "moderator")),
 )
-_SHORT = ("local", "vllm")
+_SHORT = ("local", "vllm", "anthropic", "gemini")
 
 
 def _expand_model(value: object) -> object:
@@ -206,7 +207,8 @@ def _expand_model(value: object) -> object:
         return value
     use, colon, model = value.partition(":")
     if use not in _SHORT or not colon or not model.strip():
-        raise PydanticCustomError("model", "expected local:NAME, vllm:NAME, or a mapping")
+        forms = ", ".join(f"{use}:NAME" for use in _SHORT)
+        raise PydanticCustomError("model", "expected {forms}, or a mapping", {"forms": forms})
     return {"use": use, "model": model.strip()}
 
 
@@ -220,11 +222,12 @@ Model = Annotated[
     ModelSpec,
     BeforeValidator(
         _expand_model,
-        json_schema_input_type=Annotated[str, Field(pattern=r"^(local|vllm):\s*[^\s]")] | ModelSpec,
+        json_schema_input_type=Annotated[str, Field(pattern=rf"^({'|'.join(_SHORT)}):\s*[^\s]")]
+        | ModelSpec,
     ),
     PlainSerializer(_shorten_model),
 ]
-"""`local:NAME`, `vllm:NAME`, or a mapping."""
+"""`local:NAME`, `vllm:NAME`, `anthropic:NAME`, `gemini:NAME`, or a mapping."""
 
 
 class IsolationSpec(SpecPart):

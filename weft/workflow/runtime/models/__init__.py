@@ -8,10 +8,12 @@ from typing import Final
 
 COMPOSED: Final = frozenset(("route", "think"))
 """Kinds that are composed of other models."""
-KINDS: Final = COMPOSED | {"local", "openai", "vllm"}
+PROVIDERS: Final = ("anthropic", "gemini")
+"""Kinds of hosted models, which share a module."""
+KINDS: Final = COMPOSED | {"local", "openai", "vllm", *PROVIDERS}
 
 
 def client_kind(use: str) -> ModuleType:
     """The module of one of `KINDS`."""
     assert use in KINDS, use
-    return import_module(f"{__name__}.{use}")
+    return import_module(f"{__name__}.{'providers' if use in PROVIDERS else use}")

@@ -14,10 +14,12 @@ from weft.workflow.document.source import KeyPath
 from weft.workflow.document.spec.declarations import ModelSpec
 from weft.workflow.document.spec.nodes import ModelNode
 from weft.workflow.document.unit import Unit
+from weft.workflow.runtime.models import PROVIDERS
 
 _SERVED = {
     "vllm": "put `decode: ngram:4` into the model's `options`: its server is started with it",
     "openai": "start the server with the decoder, such as `weft serve MODEL --decode ngram:4`",
+    **dict.fromkeys(PROVIDERS, "leave it out: hosted APIs have no choice of decoders"),
 }
 """Advice where the server decides how all requests are decoded, as all servers do
 except those of diffusion models."""
@@ -133,6 +135,8 @@ def _may_diffuse(spec: ModelSpec) -> bool:
 
     Nothing is known about running servers, nor about weights that are not downloaded.
     """
+    if spec.use in PROVIDERS:
+        return False
     if spec.use != "vllm" or spec.base_url:
         return True
     from weft.decoding.diffusion.models import is_diffusion

@@ -120,11 +120,11 @@ class Models:
         match spec.use:
             case "local":
                 return self._make_local(spec)
-            case "openai" | "vllm":
+            case "openai" | "vllm" | "anthropic" | "gemini":
                 made: ModelClient = client_kind(spec.use).make(spec)
                 return made
         if unit is None:
-            hint = "use local, vllm or openai"
+            hint = "use local, vllm, openai, anthropic or gemini"
             raise BuildError(f"{spec.use} needs a workflow file that it stands in", hint=hint)
         make = _factory(unit, spec)
         try:
@@ -171,7 +171,7 @@ def check_model(spec: ModelSpec) -> None:
     if spec.use in KINDS - COMPOSED:  # composed models are checked when the document is read
         client_kind(spec.use).check(spec)
     elif spec.use not in KINDS and ":" not in spec.use:
-        hint = "use local, vllm, openai, route, think, or a function: ./file.py:name"
+        hint = f"use {', '.join(sorted(KINDS))}, or a function: ./file.py:name"
         raise BuildError(f"there is no kind of model {spec.use!r}", hint=hint)
 
 
@@ -225,7 +225,7 @@ def _spec(declared: str | Mapping[str, Any]) -> ModelSpec:
         spec: ModelSpec = TypeAdapter(Model).validate_python(given)
     except ValidationError as error:
         defect = first_defect(error, given)
-        hint = "local:NAME, vllm:NAME, or use, model, base_url, api_key_env, options"
+        hint = "local:NAME, anthropic:NAME, or use, model, base_url, api_key_env, options"
         raise BuildError(f"the model: {defect.message}", hint=hint) from error
     return spec
 

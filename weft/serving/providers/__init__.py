@@ -1,0 +1,1 @@
+"""Clients of hosted APIs, through the vendors' own libraries (the extra `providers`)."""
