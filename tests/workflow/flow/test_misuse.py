@@ -1,0 +1,149 @@
+"""Python programs with a mistake: it is found while they are written, and the error says what to do."""
+
+from __future__ import annotations
+
+import enum
+import operator
+from collections.abc import Callable
+from typing import Any, Literal
+
+import pytest
+
+import weft
+from weft.errors import BuildError, UnknownReference
+from weft.testing import FakeModel
+
+
+def search(topic: str, limit: int = 3) -> list[str]:
+    return [topic] * limit
+
+
+def several(*texts: str) -> str:
+    return "".join(texts)
+
+
+def made(**inputs: Any) -> Any:
+    flow = weft.Flow("case", models={"small": FakeModel(["words"])})
+    for name, kind in inputs.items():
+        flow.input(name, kind)
+    return flow
+
+
+@pytest.mark.parametrize("messages", [None, "omitted"])
+def test_a_model_without_prompt_and_messages(messages: object) -> None:
+    flow = made()
+    with pytest.raises(BuildError, match="neither a prompt nor messages") as caught:
+        flow.model("small", **({"messages": None} if messages is None else {}))
+    assert 'flow.model("small", "prompt")' in str(caught.value.hint)
+
+
+def test_messages_alone_are_enough() -> None:
+    flow = made()
+    flow.output(a=flow.model("small", messages=[{"role": "user", "content": "tea"}]))
+    assert flow.run_sync()["a"] == "words"
+
+
+@pytest.mark.parametrize(
+    ("call", "why", "form"),
+    [
+        (lambda f: f.loop(lambda n: n, start=1), "`start` is given by position", "flow.loop(start"),
+        (lambda f: f.loop(1, lambda n: n, until="{{ 1 }}"), "max", "until=..., max=..."),
+        (lambda f: f.map([1]), "'body'", "flow.map(over, body)"),
+        (lambda f: f.branch(True), "'cases'", "flow.branch(on, cases)"),
+        (lambda f: f.reduce(len), "'over'", "flow.reduce(function, over)"),
+        (lambda f: f.model(schema=int), "'model'", "flow.model(model, prompt)"),
+        (lambda f: f.model("small", "a", "b"), "too many positional", "flow.model(model, prompt)"),
+        (lambda f: f.ask(), "'question'", "flow.ask(question, schema)"),
+        (lambda f: f.value(), "'value'", "flow.value(value)"),
+        (lambda f: f.break_if(True), "'value'", "flow.break_if(condition, value)"),
+        (lambda f: f.workflow(), "'workflow'", "flow.workflow(workflow)"),
+    ],
+)
+def test_a_call_that_does_not_fit(call: Callable[[Any], object], why: str, form: str) -> None:
+    with pytest.raises(BuildError) as caught:
+        call(made())
+    assert why in caught.value.message
+    assert form in str(caught.value.hint)
+
+
+def test_a_type_error_of_a_body_stays_itself() -> None:
+    def body(item: Any) -> object:
+        return search()  # type: ignore[call-arg]
+
+    with pytest.raises(TypeError, match=r"search\(\) missing"):
+        made().map(["a"], body)
+
+
+def test_a_flow_that_runs_itself_needs_a_depth() -> None:
+    flow = made(n=int)
+    with pytest.raises(BuildError, match="runs itself without `max_depth`") as caught:
+        flow.workflow(flow, n=1)
+    assert "max_depth=8" in str(caught.value.hint)
+
+
+def test_a_misspelt_depth() -> None:
+    flow = made(n=int)
+    with pytest.raises(BuildError, match="has no input `max_deph`") as caught:
+        flow.workflow(flow, n=1, max_deph=3)
+    assert caught.value.hint == "did you mean `max_depth`?"
+
+
+def test_an_input_may_be_like_an_option() -> None:
+    inner = weft.Flow("inner")
+    inner.output(twice=inner.value([inner.input("max_dept", int)] * 2))
+    flow = made()
+    flow.output(a=flow.workflow(inner, max_dept=3).twice)
+    assert flow.run_sync()["a"] == [3, 3]
+
+
+def test_a_flow_that_is_not_finished() -> None:
+    other = weft.Flow("other")
+    other.input("n", int)
+    with pytest.raises(BuildError, match="`other` cannot be run yet") as caught:
+        made().workflow(other, n=1)
+    assert "max_depth" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(("function", "name"), [(len, "obj"), (several, "texts")])
+def test_a_tool_takes_its_arguments_by_name(function: Any, name: str) -> None:
+    with pytest.raises(BuildError, match=f"takes `{name}` by position only") as caught:
+        made().tool(function, "ab")
+    assert f"flow.call({function.__name__}, ...)" in str(caught.value.hint)
+
+
+def test_call_takes_such_functions() -> None:
+    flow = made(text=str)
+    text = flow.value("{{ text }}")
+    flow.output(size=flow.call(len, text), both=flow.call(several, text, "c"))
+    flow.output(number=flow.call(int, flow.value("12")))
+    assert flow.run_sync(text="ab").outputs == {"size": 2, "both": "abc", "number": 12}
+
+
+@pytest.mark.parametrize(
+    ("use", "remedy"),
+    [
+        (int, "flow.call(int, ...)"),
+        (float, "flow.call(float, ...)"),
+        (operator.index, "flow.call(int, ...)"),
+        (lambda hit: hit.title.upper(), "flow.call(function, hit.title)"),
+        (lambda hit: hit.title.upper(), '"{{ hit.title | upper }}"'),
+        (lambda hit: hit(), "flow.call(function, hit)"),
+    ],
+)
+def test_a_value_that_exists_only_in_a_run(use: Callable[[Any], object], remedy: str) -> None:
+    flow = made()
+    hit = flow.value({"title": "tea"}, name="hit")
+    with pytest.raises(TypeError, match="it has a value only in a run") as caught:
+        use(hit)
+    assert remedy in str(caught.value)
+
+
+def test_a_handle_is_no_function() -> None:
+    flow = made()
+    hit = flow.value(1)
+    for call in (flow.tool, flow.call):
+        with pytest.raises(BuildError, match="takes a function or its name"):
+            call(hit)
+    for body in (flow.map, flow.reduce):
+        with pytest.raises(BuildError, match="function"):
+            body(*((["a"], hit) if body == flow.map else (hit, ["a"])))
