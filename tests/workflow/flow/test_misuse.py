@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 
 import weft
-from weft.errors import BuildError, UnknownReference
+from weft.errors import BuildError, TypeMismatch
 from weft.testing import FakeModel
 
 
@@ -147,3 +147,69 @@ def test_a_handle_is_no_function() -> None:
     for body in (flow.map, flow.reduce):
         with pytest.raises(BuildError, match="function"):
             body(*((["a"], hit) if body == flow.map else (hit, ["a"])))
+
+
+class Mood(enum.Enum):
+    GOOD = "good"
+    BAD = "bad"
+
+
+@pytest.mark.parametrize(
+    ("kind", "cases", "hint"),
+    [
+        (bool, {True: 1, "flase": 2}, "did you mean `false`?"),
+        (bool, {"yess": 1, "default": 2}, "there are: true, false"),
+        (Literal["yes", "no"], {"yess": 1, "no": 2}, "did you mean `yes`?"),
+        (Literal["yes", "no"], {True: 1, "no": 2}, "there are: yes, no"),
+        (Mood, {Mood.GOOD: 1, "bat": 2}, "did you mean `bad`?"),
+        (int, {"one": 1}, "`default` is taken by all others"),
+        (Literal["yes", "no"] | None, {"yes": 1, "nil": 2}, "`default` is taken by all others"),
+    ],
+)
+def test_a_case_that_no_value_takes(kind: Any, cases: dict[object, object], hint: str) -> None:
+    flow = made(mood=kind)
+    flow.output(a=flow.branch("{{ mood }}", cases))
+    with pytest.raises(TypeMismatch, match="`branch` never has the case") as caught:
+        flow.check()
+    assert hint in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("kind", "cases", "value"),
+    [
+        (bool, {True: "a", False: "b"}, True),
+        (Literal["yes", "no"], {"yes": "a"}, "yes"),
+        (Mood, {Mood.GOOD: "a", Mood.BAD: "b"}, "good"),
+        (int, {1: "a", "default": "b"}, 1),
+        (float, {1.5: "a"}, 1.5),
+        (Literal["yes", "no"] | None, {None: "a", "yes": "b"}, None),
+        (str, {"anything": "a"}, "anything"),
+        (None, {"x": "a", True: "b"}, "x"),
+    ],
+)
+def test_the_cases_that_values_take(kind: Any, cases: dict[object, object], value: object) -> None:
+    flow = made(mood=kind)
+    flow.output(a=flow.branch("{{ mood }}", cases))
+    assert flow.run_sync(mood=value)["a"] == "a"
+
+
+def test_cases_of_answers_and_comparisons() -> None:
+    flow = made(score=int)
+    flow.output(a=flow.branch(flow.model("small", "p", schema=Mood), {"goood": 1}))
+    flow.output(b=flow.branch("{{ score > 3 }}", {"yes": 1}))
+    flow.output(c=flow.branch(flow.ask("Publish?", bool), {"y": 1}))
+    with pytest.raises(TypeMismatch) as caught:
+        flow.check()
+    found = [error.message for error in caught.value.defects]
+    assert [message.partition(":")[0].rpartition(" ")[2] for message in found] == [
+        "`goood`",
+        "`yes`",
+        "`y`",
+    ]
+
+
+def test_a_value_that_is_written_in_the_program_may_be_changed_later() -> None:
+    flow = made()
+    speed = flow.value("fast")
+    flow.output(a=flow.branch(speed, {"fast": 1, "slow": 2}))
+    assert flow.run_sync()["a"] == 1

@@ -17,7 +17,7 @@ from weft.core.budget import Budget
 from weft.core.errors import BuildError
 from weft.core.keywords import check_keywords, expect
 from weft.core.values import Message
-from weft.workflow.compile.containers import case_of
+from weft.workflow.document.check.cases import case_of
 from weft.workflow.document.python_types import annotations_of, plain
 from weft.workflow.document.unit import ONLY_PYTHON
 from weft.workflow.flow.handle import Expression, owner_of

@@ -26,6 +26,7 @@ from weft.workflow.document.check.arguments import (
     infer,
     is_part,
 )
+from weft.workflow.document.check.cases import check_cases
 from weft.workflow.document.defect_log import DefectLog
 from weft.workflow.document.expressions import value_template
 from weft.workflow.document.source import KeyPath
@@ -287,6 +288,8 @@ class TypeChecker:
             case CallNode():
                 function = self._function(step.call, (*path, "call"))
                 check_call(self._unit, function, step.arguments, path)
+            case BranchNode():
+                check_cases(self._unit, step, path, scope.look)
             case ToolNode():
                 for index in _choices(step):
                     self._check_choice(step, index, path, scope)
