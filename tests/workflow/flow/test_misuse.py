@@ -1,4 +1,4 @@
-"""Python programs with a mistake: it is found while they are written, and the error says what to do."""
+"""Mistakes in Python programs are found before a run, and the error says what to write."""
 
 from __future__ import annotations
 
@@ -213,3 +213,65 @@ def test_a_value_that_is_written_in_the_program_may_be_changed_later() -> None:
     speed = flow.value("fast")
     flow.output(a=flow.branch(speed, {"fast": 1, "slow": 2}))
     assert flow.run_sync()["a"] == 1
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Write {{ nonsense }}",
+        r"Compute \frac{{a}}{{b}}",
+        '{{"a": 1}} is JSON',
+        "{# x #} y",
+        "a {{ b",
+    ],
+)
+def test_braces_that_are_text(prompt: str) -> None:
+    flow = made(topic=str)
+    flow.output(a=flow.model("small", prompt))
+    with pytest.raises(BuildError) as caught:
+        flow.check()
+    assert "weft.literal(" in str(caught.value.hint)
+    assert "small" not in str(caught.value.hint)
+    written = made()
+    written.output(a=written.model("small", weft.literal(prompt)))
+    assert written.run_sync()["a"] == "words"
+
+
+def test_braces_that_are_text_in_a_file() -> None:
+    text = 'name: x\nnodes:\n  a: {ask: "Write {{ nonsense }}"}\noutputs: {a: "{{ a }}"}\n'
+    with pytest.raises(BuildError, match="nonsense") as caught:
+        weft.loads(text)
+    assert "{% raw %}" in str(caught.value.hint)
+    assert "weft.literal" not in str(caught.value.hint)
+
+
+def test_an_item_by_a_number() -> None:
+    flow = made(prices=dict[str, float], best=int)
+    prices = flow.value("{{ prices }}")
+    flow.output(price=prices[flow.value("{{ best }}")], first="{{ prices[1] }}")
+    assert flow.run_sync(prices={"1": 2.5}, best=1).outputs == {"price": 2.5, "first": 2.5}
+
+
+@pytest.mark.parametrize(
+    ("write", "hint"),
+    [
+        (lambda f: f.value("{{ topic.titel }}"), "write {{ topic }} for all of it"),
+        (lambda f: f.value("{{ hit.titel }}"), "did you mean 'title'?"),
+        (lambda f: f.value("{{ hit.title.x }}"), "write {{ hit.title }} for all of it"),
+        (lambda f: f.tool(search, limit=2), "add `topic=...`; given: limit"),
+        (lambda f: f.call(search, limit=2), "add `topic=...`; given: limit"),
+        (lambda f: f.tool(search, "x", limit="{{ hit }}"), "it takes integer"),
+        (lambda f: f.model("big", "p"), "there are: small"),
+        (lambda f: f.tool("fetch"), "declare it: weft.Flow(name, tools={...})"),
+        (lambda f: f.value("{{ nothing_alike }}"), "there are: value_2, topic, hit"),
+        (lambda f: f.join(f.value(1), mode="quorum"), "say how many: `k=2`"),
+    ],
+)
+def test_remedies_are_python(write: Callable[[Any], object], hint: str) -> None:
+    title = {"title": {"type": "string"}}
+    shape = {"type": "object", "properties": title, "additionalProperties": False}
+    flow = made(topic=str, hit=shape)
+    flow.output(a=write(flow), b=flow.value("{{ topic }}{{ hit }}"))
+    with pytest.raises(BuildError) as caught:
+        flow.check()
+    assert hint in str(caught.value.hint)

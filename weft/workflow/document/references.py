@@ -25,6 +25,7 @@ from weft.workflow.document import Block, Body, NodeSpec
 from weft.workflow.document.breaks import breaks_before, check_breaks
 from weft.workflow.document.defect_log import DefectLog
 from weft.workflow.document.expressions import BadExpression
+from weft.workflow.document.remedies import option, undeclared, unknown_name
 from weft.workflow.document.source import KeyPath
 from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.spec.document import bodies, walk
@@ -144,12 +145,15 @@ def check_join(unit: Unit, step: JoinNode | MapNode, path: KeyPath) -> None:
     """Check `mode`, `k`, `valid` and `otherwise`. Raises: `BuildError` through `unit.fail`."""
     for key, mode in _GOES_WITH.items():
         if key in step.model_fields_set and step.mode != mode:
-            error = BuildError(
-                f"`{key}` goes with `mode: {mode}`", hint=f"the mode is {step.mode}; change one"
+            wanted = option(
+                "mode", f'"{mode}"' if unit.in_python else mode, in_python=unit.in_python
             )
+            hint = f"the mode is {step.mode}; change one"
+            error = BuildError(f"`{key}` goes with {wanted}", hint=hint)
             unit.fail(error, (*path, key), at_key=True)
     if step.mode == "quorum" and step.k is None:
-        unit.fail(JoinError("a quorum needs `k`", hint="say how many: `k: 2`"), (*path, "mode"))
+        hint = f"say how many: {option('k', '2', in_python=unit.in_python)}"
+        unit.fail(JoinError("a quorum needs `k`", hint=hint), (*path, "mode"))
     if isinstance(step, JoinNode):
         _check_branches(unit, step, path)
 
@@ -343,7 +347,8 @@ class _ReferenceChecker:
             if reference.name in use.bound:
                 continue
             need = Dependency(reference.name, path, reference.line)
-            symbol = self._resolve(need, scope, use.bound)
+            in_text = use.template.kind == "text"
+            symbol = self._resolve(need, scope, use.bound, in_text=in_text)
             if use.early and symbol.kind != "input":
                 error = TypeMismatch(
                     f"`{need.name}` is not known before the run: `{use.path[0]}` sees inputs only",
@@ -436,11 +441,11 @@ class _ReferenceChecker:
     # -- undefined names -----------------------------------------------------------------------
 
     def _resolve(
-        self, need: Dependency, scope: SymbolTable, bound: frozenset[str]
+        self, need: Dependency, scope: SymbolTable, bound: frozenset[str], *, in_text: bool = False
     ) -> DocumentSymbol:
         symbol = scope.find(need.name)
         if symbol is None:
-            self._refuse_name(need, [*bound, *scope.visible()])
+            self._refuse_name(need, [*bound, *scope.visible()], in_text=in_text)
         if symbol.kind == "break":
             text = f"`{need.name}` ends a loop and has no value for other nodes"
             refusal = UnknownReference(text, hint="use what its condition uses")
@@ -454,7 +459,7 @@ class _ReferenceChecker:
             self._unit.fail(error, need.path, line=need.line, word=need.name)
         return symbol
 
-    def _refuse_name(self, need: Dependency, visible: list[str]) -> NoReturn:
+    def _refuse_name(self, need: Dependency, visible: list[str], *, in_text: bool) -> NoReturn:
         hidden = self._hidden.get(need.name)
         error: BuildError
         if hidden is not None:
@@ -465,14 +470,18 @@ class _ReferenceChecker:
                 hint=f"use `{owner}`, which carries its result",
             )
         else:
-            hint = choice_hint(need.name, visible) or "declare it under `inputs` or `nodes`"
+            around = (node_name(need.path) or "").split("/")
+            others = [name for name in visible if name not in around]
+            own = self._unit.in_python
+            hint = unknown_name(need.name, others, in_python=own, in_text=in_text)
             error = UnknownReference(f"nothing here is called `{need.name}`", hint=hint)
         self._unit.fail(error, need.path, line=need.line, word=need.name)
 
     def _unknown(
         self, what: Literal["model", "tool", "node"], name: str, path: KeyPath, choices: list[str]
     ) -> NoReturn:
-        hint = choice_hint(name, choices) or f"declare it under `{what}s`"
+        own = self._unit.in_python
+        hint = choice_hint(name, choices) or undeclared(what, in_python=own)
         beside = " beside it" if what == "node" else ""
         error = UnknownReference(f"there is no {what} called `{name}`{beside}", hint=hint)
         self._unit.fail(error, path)

@@ -155,14 +155,7 @@ class FlowBuilder(NodeAdder):
         hint = "names of the prompt go into args={...}"
         self._known("model", given, hint, (*_MODEL_FIELDS,))
         expect(model, str, "a model is named as under `models`", 'flow.model("small", "prompt")')
-        fields["model"] = model
-        if prompt is None and messages is None:
-            hint = 'write flow.model("small", "prompt"), or messages=[...]'
-            raise BuildError("flow.model has neither a prompt nor messages", hint=hint)
-        if prompt is not None:
-            fields["prompt"] = self._value(prompt)
-        if messages is not None:
-            fields["messages"] = self._value(written_messages(messages))
+        fields |= {"model": model, **self._spoken(prompt, messages)}
         if conversation is not None:
             fields["conversation"] = self._value(conversation)
         fields |= {"with": self._values(arguments_mapping(args))}
@@ -183,6 +176,18 @@ class FlowBuilder(NodeAdder):
         made = self._add(fields, given, model, schema if samples is None else list_of(schema))
         self._types.answers[id(self._level.nodes[source_of(made)])] = schema
         return made
+
+    def _spoken(
+        self, prompt: str | Expression | None, messages: Sequence[object] | Expression | None
+    ) -> dict[str, Any]:
+        """What is said to a model."""
+        if prompt is None and messages is None:
+            hint = 'write flow.model("small", "prompt"), or messages=[...]'
+            raise BuildError("flow.model has neither a prompt nor messages", hint=hint)
+        fields = {} if prompt is None else {"prompt": self._value(prompt)}
+        if messages is not None:
+            fields["messages"] = self._value(written_messages(messages))
+        return fields
 
     @refuses_wrong_calls
     def workflow(
@@ -218,7 +223,7 @@ class FlowBuilder(NodeAdder):
         """The included `flow` as it is now; with `max_depth` itself, as it will be."""
         for name in given:
             near = closest(name, ("max_depth", *NODE_OPTIONS))
-            if near is not None and name not in flow._level:  # noqa: SLF001 - a flow, too
+            if near is not None and name not in flow._level:
                 message = f"`{flow.name}` has no input `{name}`"
                 raise BuildError(message, hint=f"did you mean `{near}`?")
         if max_depth is not None:

@@ -75,18 +75,18 @@ class Expression:
         length = f'"{{{{ {self._source} | length }}}}"'
         raise TypeError(f"{self!r} has no length here: {_USE}; write {length}")
 
-    def __int__(self) -> NoReturn:
-        self._no_number("int")
+    def __int__(self) -> int:
+        raise self._no_number("int")
 
-    def __float__(self) -> NoReturn:
-        self._no_number("float")
+    def __float__(self) -> float:
+        raise self._no_number("float")
 
-    def __index__(self) -> NoReturn:
-        self._no_number("int")
+    def __index__(self) -> int:
+        raise self._no_number("int")
 
-    def _no_number(self, kind: str) -> NoReturn:
+    def _no_number(self, kind: str) -> TypeError:
         how = f'flow.call({kind}, ...), or "{{{{ {self._source} | {kind} }}}}"'
-        raise TypeError(f"{self!r} is no number here: {_USE}; write {how}")
+        return TypeError(f"{self!r} is no number here: {_USE}; write {how}")
 
     def __contains__(self, _: object) -> NoReturn:
         raise TypeError(f"{self!r} cannot be searched here: {_USE}; write it in a template")

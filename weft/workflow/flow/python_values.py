@@ -59,7 +59,7 @@ def by_name(
     for parameter in bound.arguments:
         if bound.signature.parameters[parameter].kind not in _NAMED:
             raise BuildError(
-                f"{name} takes `{parameter}` by position only, and {method} gives arguments by name",
+                f"{name} takes `{parameter}` by position only; {method} gives arguments by name",
                 hint=f"call it as a plain function: flow.call({name}, ...)",
             )
     return bound.arguments

@@ -29,6 +29,7 @@ from weft.workflow.document.check.arguments import (
 from weft.workflow.document.check.cases import check_cases
 from weft.workflow.document.defect_log import DefectLog
 from weft.workflow.document.expressions import value_template
+from weft.workflow.document.remedies import existing_part
 from weft.workflow.document.source import KeyPath
 from weft.workflow.document.spec.document import NodeBody, bodies
 from weft.workflow.document.spec.nodes import (
@@ -274,7 +275,9 @@ class TypeChecker:
             except LookupError as error:
                 word = str(reference.path[-1]) if reference.path else reference.name
                 why, _, hint = str(error).partition("; ")
-                problem = TypeMismatch(f"`{reference}`: {why}", hint=hint or "see what it is")
+                schema = scope.look(reference.name)
+                hint = hint or existing_part(reference.name, schema, reference.path)
+                problem = TypeMismatch(f"`{reference}`: {why}", hint=hint)
                 self._unit.fail(problem, (*base, *use.path), line=reference.line, word=word)
 
     def _check_own(self, step: BaseNode, path: KeyPath, scope: ScopeSchemas) -> None:
