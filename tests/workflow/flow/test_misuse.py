@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 import operator
+import sys
+import typing
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -275,3 +277,13 @@ def test_remedies_are_python(write: Callable[[Any], object], hint: str) -> None:
     with pytest.raises(BuildError) as caught:
         flow.check()
     assert hint in str(caught.value.hint)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="pydantic takes typing.TypedDict there")
+def test_the_typed_dict_of_python_3_11() -> None:
+    class Topic(typing.TypedDict):
+        topic: str
+
+    with pytest.raises(BuildError, match="no JSON Schema") as caught:
+        made().model("small", "p", schema=Topic)
+    assert "from typing_extensions import TypedDict" in str(caught.value.hint)

@@ -115,7 +115,7 @@ class _Lookup:
 
     def _own(self, schema: Mapping[str, Any], step: str | int) -> Part | None:
         left = kinds(schema)
-        if isinstance(step, int) and "array" not in left and "object" in left:
+        if isinstance(step, int) and left == {"object"} and member(schema, str(step)):
             step = str(step)  # the keys of an object are texts
         word = f"property {step!r}" if isinstance(step, str) else f"item {step}"
         if ("object" if isinstance(step, str) else "array") not in left:

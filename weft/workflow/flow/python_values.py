@@ -193,6 +193,8 @@ def schema_of(kind: Any) -> Any:
         return _untitled(TypeAdapter[Any](kind).json_schema())
     except (PydanticUserError, TypeError, NameError) as error:
         hint = "use str, int, list[str], a dataclass, a pydantic model or a JSON Schema"
+        if getattr(error, "code", None) == "typed-dict-version":
+            hint = "before Python 3.12 write: from typing_extensions import TypedDict"
         reason = str(error).partition("\n")[0].partition(". ")[0]
         raise BuildError(f"{kind!r} has no JSON Schema: {reason}", hint=hint) from error
 
