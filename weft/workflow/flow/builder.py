@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Unpack, cast
 
 from weft.core.errors import BuildError
-from weft.core.keywords import expect, refuses_wrong_calls
+from weft.core.keywords import check_keywords, expect, refuses_wrong_calls
 from weft.core.suggestion import closest
 from weft.workflow.document.python_types import (
     FIRST,
@@ -18,6 +18,7 @@ from weft.workflow.document.python_types import (
 from weft.workflow.document.unit import ONLY_PYTHON, Unit
 from weft.workflow.flow.handle import Expression, kind_of, shared_kind, source_of
 from weft.workflow.flow.node_adder import NODE_OPTIONS, NodeAdder, node_name_of
+from weft.workflow.flow.node_settings import NodesWithSettings
 from weft.workflow.flow.node_signatures import (
     AskSignature,
     JoinSignature,
@@ -46,6 +47,7 @@ from weft.workflow.flow.signatures import (
     JoinMode,
     ModelOptions,
     NodeOptions,
+    NodeSettings,
     ReduceSignature,
     Test,
     checked_as,
@@ -63,6 +65,16 @@ class FlowBuilder(NodeAdder):
     Texts are templates, as in a file: `{{ name }}`, or a handle in an f-string. A defect of one
     node raises `BuildError` at once; defects between nodes are found by `check`.
     """
+
+    def options(self, **options: Unpack[NodeSettings]) -> FlowBuilder:
+        """This flow, with `options` for the node that is made of it.
+
+        `flow.options(retry=2, timeout=5).tool(search, topic="tea")` is what
+        `flow.tool(search, topic="tea", retry=2, timeout=5)` is. To type checkers the keywords of
+        `tool`, `call` and `reduce` are those of the function alone: this way they check both.
+        """
+        check_keywords("flow.options", options, NodeSettings.__annotations__)
+        return cast(FlowBuilder, NodesWithSettings(self, options))
 
     # -- calls ---------------------------------------------------------------------------------
 
