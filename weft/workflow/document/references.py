@@ -25,7 +25,8 @@ from weft.workflow.document import Block, Body, NodeSpec
 from weft.workflow.document.breaks import breaks_before, check_breaks
 from weft.workflow.document.defect_log import DefectLog
 from weft.workflow.document.expressions import BadExpression
-from weft.workflow.document.remedies import option, undeclared, unknown_name
+from weft.workflow.document.joins import check_join
+from weft.workflow.document.remedies import undeclared, unknown_name
 from weft.workflow.document.source import KeyPath
 from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.spec.document import bodies, walk
@@ -136,37 +137,6 @@ def _chain(name: str, replacements: Mapping[str, set[str]]) -> Iterator[str]:
 def _refuse(unit: Unit, need: Dependency, message: str) -> NoReturn:
     error = CycleError(message, hint="break the circle, or use a `loop` node to repeat")
     unit.fail(error, need.path, line=need.line, word=need.name)
-
-
-_GOES_WITH = {"k": "quorum", "valid": "first_valid", "otherwise": "best_effort"}
-
-
-def check_join(unit: Unit, step: JoinNode | MapNode, path: KeyPath) -> None:
-    """Check `mode`, `k`, `valid` and `otherwise`. Raises: `BuildError` through `unit.fail`."""
-    for key, mode in _GOES_WITH.items():
-        if key in step.model_fields_set and step.mode != mode:
-            wanted = option(
-                "mode", f'"{mode}"' if unit.in_python else mode, in_python=unit.in_python
-            )
-            hint = f"the mode is {step.mode}; change one"
-            error = BuildError(f"`{key}` goes with {wanted}", hint=hint)
-            unit.fail(error, (*path, key), at_key=True)
-    if step.mode == "quorum" and step.k is None:
-        hint = f"say how many: {option('k', '2', in_python=unit.in_python)}"
-        unit.fail(JoinError("a quorum needs `k`", hint=hint), (*path, "mode"))
-    if isinstance(step, JoinNode):
-        _check_branches(unit, step, path)
-
-
-def _check_branches(unit: Unit, step: JoinNode, path: KeyPath) -> None:
-    for index, name in enumerate(step.join):
-        if name in step.join[:index]:
-            error = DuplicateName(f"`{name}` is joined twice", hint="name it once")
-            unit.fail(error, (*path, "join", index))
-    if step.k is not None and step.k > len(step.join):
-        hint = f"use at most {len(step.join)}"
-        message = f"a quorum of {step.k} of {len(step.join)} branches can never be met"
-        unit.fail(JoinError(message, hint=hint), (*path, "k"))
 
 
 _EXPRESSIONS = frozenset(("when", "until", "valid", "break"))

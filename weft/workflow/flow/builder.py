@@ -66,6 +66,7 @@ class FlowBuilder(NodeAdder):
     node raises `BuildError` at once; defects between nodes are found by `check`.
     """
 
+    @refuses_wrong_calls
     def options(self, **options: Unpack[NodeSettings]) -> FlowBuilder:
         """This flow, with `options` for the node that is made of it.
 

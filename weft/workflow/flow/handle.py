@@ -122,7 +122,7 @@ class NodeHandle(Expression):
         raise TypeError(f"{self!r} takes a name, a number or a handle, not {key!r}")
 
     def __call__(self, *_: object, **__: object) -> NoReturn:
-        owner, _, name = self._source.rpartition(".")
+        owner, name = self._source.rpartition(".")[::2]
         how = f"flow.call(function, {owner or self._source})"
         how += f', or a filter: "{{{{ {owner} | {name} }}}}"' if owner else ""
         raise TypeError(f"{self!r} cannot be called here: {_USE}; write {how}")

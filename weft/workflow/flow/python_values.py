@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard, cast
 
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticUserError
@@ -38,7 +38,7 @@ def case_name(case: object) -> str:
     return case_of(case.value if isinstance(case, Enum) else case)
 
 
-def is_function(value: object) -> bool:
+def is_function(value: object) -> TypeGuard[Function]:
     """Whether it can be called: a handle cannot, though it says so when it is."""
     return callable(value) and not isinstance(value, Expression)
 
@@ -113,7 +113,9 @@ def alternative(
         if is_function(declared.get("tool")):
             declared["tool"] = name(declared["tool"])
         return declared
-    return name(other) if is_function(other) else other
+    if is_function(other):
+        return name(other)
+    return cast(str, other)  # what it is not, checks of the document refuse
 
 
 def thinking(
