@@ -98,6 +98,14 @@ def test_an_input_may_be_like_an_option() -> None:
     assert flow.run_sync()["a"] == [3, 3]
 
 
+def test_a_flow_without_outputs() -> None:
+    flow = made()
+    flow.value(1)
+    with pytest.raises(BuildError, match="the flow has no outputs") as caught:
+        flow.check()
+    assert "flow.output(" in str(caught.value.hint)
+
+
 def test_a_flow_that_is_not_finished() -> None:
     other = weft.Flow("other")
     other.input("n", int)
@@ -124,9 +132,9 @@ def test_call_takes_such_functions() -> None:
 @pytest.mark.parametrize(
     ("use", "remedy"),
     [
-        (int, "flow.call(int, ...)"),
-        (float, "flow.call(float, ...)"),
-        (operator.index, "flow.call(int, ...)"),
+        (int, "flow.call(int, hit)"),
+        (float, "flow.call(float, hit)"),
+        (operator.index, "flow.call(int, hit)"),
         (lambda hit: hit.title.upper(), "flow.call(function, hit.title)"),
         (lambda hit: hit.title.upper(), '"{{ hit.title | upper }}"'),
         (lambda hit: hit(), "flow.call(function, hit)"),

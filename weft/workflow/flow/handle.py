@@ -85,7 +85,7 @@ class Expression:
         raise self._no_number("int")
 
     def _no_number(self, kind: str) -> TypeError:
-        how = f'flow.call({kind}, ...), or "{{{{ {self._source} | {kind} }}}}"'
+        how = f'flow.call({kind}, {self._source}), or "{{{{ {self._source} | {kind} }}}}"'
         return TypeError(f"{self!r} is no number here: {_USE}; write {how}")
 
     def __contains__(self, _: object) -> NoReturn:
