@@ -1,4 +1,4 @@
-"""What holds for an approved call: its answer in later attempts, and the arguments it was made with."""
+"""What holds for an approved call: its answer in later attempts, and the arguments it got."""
 
 from __future__ import annotations
 
@@ -153,7 +153,12 @@ name: refund
 tools: {pay: {use: "./bank.py:pay", effect: once, approve: true}}
 models: {m: {use: openai, model: m, base_url: "http://127.0.0.1:9/v1"}}
 nodes:
-  a: {model: m, prompt: refund, tools: [pay], agent: {loop: parallel-react}, retry: {attempts: 3, delay: 0s}}
+  a:
+    model: m
+    prompt: refund
+    tools: [pay]
+    agent: {loop: parallel-react}
+    retry: {attempts: 3, delay: 0s}
 outputs: {a: "{{ a }}"}
 """
 

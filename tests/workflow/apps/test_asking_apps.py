@@ -15,6 +15,7 @@ from mcp.types import ElicitResult
 
 import weft
 from tests.cli.command_line import go_into, typed
+from weft.events import NodeStarted
 from weft.serve import WorkflowGateway
 from weft.serving.gateway import GatewayOptions
 from weft.testing import MemoryJournal
@@ -170,7 +171,8 @@ def test_a_conversation_answers_what_the_run_behind_it_asks() -> None:
         text, run = asks["message"]["content"], asks["asking"]["run"]
         assert (asks["finish_reason"], made()) == ("stop", [])
         assert asks["asking"]["questions"][0]["arguments"] == {"to": "bob", "amount": 50}
-        assert text.endswith(f"[run {run} asks]")
+        node = asks["asking"]["questions"][0]["node"]
+        assert text.endswith(f"[run {run} asks {node}]")
         again = choice(await chat("pay bob", text, "what?"))
         assert "expected y" in again["message"]["content"]
         assert again["asking"]["run"] == run
@@ -198,10 +200,112 @@ def test_programs_continue_a_run_by_its_id_and_several_questions_come_in_turn() 
         assert (posted.status_code, made()) == (202, [])
         end = choice(await chat("go on", model="two", run=day["run"]))
         assert (end["message"]["content"], made()) == ("sent 50 to bob", ["bob 50 may"])
-        over = await chat("go on", model="two", run=day["run"])
-        assert (over.status_code, "nothing is left" in over.text) == (400, True)
+        for again in ({}, {"answers": {"day": "may"}}, {"answers": {"send": True}}):
+            over = choice(await chat("go on", model="two", run=day["run"], **again))
+            assert over["message"]["content"] == "sent 50 to bob"
+        assert made() == ["bob 50 may"]
 
     gateway(body, journal=MemoryJournal(), answers=True)
+
+
+def test_an_answer_that_is_sent_again_gets_the_reply_of_its_run() -> None:
+    async def body(chat: Chat, client: httpx2.AsyncClient) -> None:
+        asked = choice(await chat("pay bob"))["message"]["content"]
+        said = ("pay bob", asked, "yes amount=5")
+        for messages in (said, said, ("pay bob", asked, "no: too late")):
+            reply = await chat(*messages)
+            assert choice(reply)["message"]["content"] == "sent 5 to bob"
+            assert reply.headers["x-weft-run"] in asked
+        # a client that keeps what got no reply, and a reply of an older weft
+        body = [{"role": "user", "content": "yes"}] * 2
+        history = [{"role": "assistant", "content": asked}, *body]
+        kept = await client.post("/v1/chat/completions", json={"model": "pay", "messages": history})
+        assert choice(kept)["message"]["content"] == "sent 5 to bob"
+        older = f"{asked.rpartition(' ')[0]}]"
+        assert choice(await chat("pay bob", older, "y"))["message"]["content"] == "sent 5 to bob"
+        streamed = (await chat(*said, stream=True)).text
+        assert "sent 5 to bob" in streamed
+        assert made() == ["bob 5 "]
+
+    gateway(body, journal=(journal := MemoryJournal()), answers=True)
+    assert len(journal.runs()) == 1
+
+
+def test_an_answer_is_not_one_to_the_next_question() -> None:
+    async def body(chat: Chat, client: httpx2.AsyncClient) -> None:
+        day = choice(await chat("pay", model="two"))["message"]["content"]
+        first = choice(await chat("pay", day, "yes", model="two"))
+        again = choice(await chat("pay", day, "yes", model="two"))
+        assert "Call transfer(" in again["message"]["content"]
+        assert (again, made()) == (first, [])
+
+    gateway(body, journal=MemoryJournal(), answers=True)
+
+
+def test_answers_that_are_sent_together_pay_once() -> None:
+    async def body(chat: Chat, client: httpx2.AsyncClient) -> None:
+        asked = choice(await chat("pay bob"))["message"]["content"]
+        async with asyncio.TaskGroup() as group:
+            sent = [group.create_task(chat("pay bob", asked, "yes")) for _ in range(4)]
+        replies = [task.result() for task in sent]
+        assert {reply.status_code for reply in replies} <= {200, 409}
+        for reply in replies:
+            said = "sent 50 to bob" if reply.status_code == 200 else "send the message again"
+            assert said in reply.text
+        assert choice(await chat("pay bob", asked, "yes"))["message"]["content"] == "sent 50 to bob"
+        assert made() == ["bob 50 "]
+
+    gateway(body, journal=(journal := MemoryJournal()), answers=True)
+    assert len(journal.runs()) == 1
+
+
+def test_an_answer_that_is_sent_again_repeats_no_failed_run() -> None:
+    Path("tools.py").write_text(
+        TOOLS.replace("    return", "    raise OSError('no line')\n    return")
+    )
+
+    async def body(chat: Chat, client: httpx2.AsyncClient) -> None:
+        asked = choice(await chat("pay bob"))["message"]["content"]
+        failed = await chat("pay bob", asked, "yes")
+        again = await chat("pay bob", asked, "yes")
+        assert [failed.status_code, again.status_code] == [500, 500]
+        assert again.json()["error"]["code"] == failed.json()["error"]["code"]
+        assert made() == ["bob 50 "]
+
+    gateway(body, journal=(journal := MemoryJournal()), answers=True)
+    assert [run.parts for run in journal.runs()] == [2]
+
+
+def test_an_answered_run_that_was_interrupted_goes_on() -> None:
+    Path("tools.py").write_text(
+        TOOLS + "\n@weft.tool\nasync def hold(day: str) -> str:\n    import asyncio\n"
+        "    await (asyncio.sleep(0) if Path('go').exists() else asyncio.Event().wait())\n"
+        "    return f'held on {day}'\n"
+    )
+    Path("pay.yaml").write_text(
+        "name: pay\ntools: {hold: ./tools.py:hold}\nnodes:\n  day: {ask: Which day?}\n"
+        '  held: {tool: hold, with: {day: "{{ day }}"}}\noutputs: {done: "{{ held }}"}\n'
+    )
+    journal = MemoryJournal()
+
+    async def body(chat: Chat, client: httpx2.AsyncClient) -> None:
+        asks = choice(await chat("pay bob"))
+        run, asked = asks["asking"]["run"], asks["message"]["content"]
+
+        def pause(event: object) -> None:
+            if isinstance(event, NodeStarted) and event.node == "held":
+                part.pause("the process ends")
+
+        listens = {"listeners": [pause], "journal": journal}
+        part = weft.load("pay.yaml").resume(run, answers={"day": "may"}, **listens)
+        await part.wait()
+        assert journal.runs()[0].standing == "interrupted"
+        Path("go").touch()
+        again = choice(await chat("pay bob", asked, "june"))
+        assert again["message"]["content"] == "held on may"
+
+    gateway(body, journal=journal, answers=True)
+    assert len(journal.runs()) == 1
 
 
 def test_a_stream_ends_with_the_question() -> None:
