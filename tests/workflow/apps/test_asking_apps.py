@@ -15,6 +15,7 @@ from mcp.types import ElicitResult
 
 import weft
 from tests.cli.command_line import go_into, typed
+from weft.errors import InputError
 from weft.events import NodeStarted
 from weft.serve import WorkflowGateway
 from weft.serving.gateway import GatewayOptions
@@ -94,9 +95,15 @@ def test_a_call_waits_for_what_is_typed_elsewhere(words: str, calls: list[str]) 
         ("perhaps", "expected y, y ARGUMENT=VALUE, n: reason"),
         ("yes amont=5", "it takes to, amount, note"),
         ("yes please", "expected NAME=VALUE"),
-        ("yes amount=much", "does not fit"),
-        ('{"approve": true, "arguments": {"amount": 1}}', "does not fit"),
-        ('{"approve": ', "does not fit"),
+        ("yes amount=much", "at amount"),
+        ("yes amount=5 amount=6", "amount is given twice"),
+        ("yes reason=only five", "it takes to, amount, note"),
+        ('{"approve": true, "arguments": {"amount": 1}}', '"to" is a required property'),
+        ('{"approve": true, "arguments": {"to": "al", "amount": 5, "amount": 6}}', "given twice"),
+        ('{"approve": true, "amount": 3}', "no field 'amount'; to change arguments"),
+        ('{"approve": true, "reason": "only if 3"}', "a yes has no `reason`"),
+        ('{"approve": "yes"}', "`approve` is true or false"),
+        ('{"approve": ', "or JSON"),
     ],
 )
 def test_an_answer_that_does_not_fit_is_refused(words: str, said: str) -> None:
@@ -321,6 +328,50 @@ def test_a_stream_ends_with_the_question() -> None:
 
     gateway(body)
     assert made() == []
+
+
+def test_a_yes_with_a_reservation_is_refused_over_http_and_in_python() -> None:
+    async def body(chat: Chat, client: httpx2.AsyncClient) -> None:
+        asking = choice(await chat("pay bob"))["asking"]
+        node, run = asking["questions"][0]["node"], asking["run"]
+        for more in ({"reason": "only if 3"}, {"amount": 3}, {"arguments": {"amount": 3}}):
+            value = {"approve": True, **more}
+            posted = await client.post(
+                f"/v1/runs/{run}/answers", json={"node": node, "value": value}
+            )
+            sent = await chat("pay bob", run=run, answers={node: value})
+            for refused in (posted, sent):
+                assert (refused.status_code, "to change arguments" in refused.text) == (400, True)
+        assert made() == []
+
+    gateway(body, journal=MemoryJournal(), answers=True)
+    flow = weft.load("pay.yaml")
+    for answer in ({"approve": True, "reason": "only if 3"}, {"approve": True, "amount": 3}):
+        with pytest.raises(InputError, match="to change arguments, give all of them"):
+            flow.run_sync(answers={"send": answer})
+    assert made() == []
+    assert flow.run_sync(answers={"send": {"approve": True, "reason": ""}}).ok
+    assert made() == ["bob 50 "]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [({"reason": "only if 3"}, "a yes has no reason"), ({"amount": 3}, "no field 'amount'")],
+)
+def test_a_form_with_a_reservation_is_shown_again(more: dict[str, Any], said: str) -> None:
+    shown = []
+
+    async def fill(_: Any, form: Any) -> ElicitResult:
+        if "answer" in form.requested_schema["properties"]:
+            return ElicitResult(action="accept", content={"answer": "may"})
+        shown.append(form.message)
+        again = {"changes": "amount=3", "reason": ""} if len(shown) == 2 else more
+        return ElicitResult(action="accept", content={"approve": True, **again})
+
+    assert mcp(fill).structured_content == {"done": "sent 3 to al"}
+    assert said in shown[1]
+    assert "NAME=VALUE into `changes`" in shown[1]
+    assert made() == ["al 3 may"]
 
 
 def mcp(callback: Any, journal: MemoryJournal | None = None) -> Any:

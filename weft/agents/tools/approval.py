@@ -42,7 +42,10 @@ def needs_approval(rule: ApprovalRule, arguments: Mapping[str, Any]) -> bool:
 
 
 def answer_schema(parameters: JsonSchema) -> JsonSchema:
-    """The schema of an answer: true, false, or an object with a reason or other arguments."""
+    """The schema of an answer: true, false, or an object: a yes may change arguments, a no say why.
+
+    A yes with a reason is none: nothing that it says would be heeded.
+    """
     own = {key: value for key, value in parameters.items() if key != "$defs"}
     properties = {"approve": {"type": "boolean"}, "reason": {"type": "string"}, "arguments": own}
     decision = {
@@ -50,6 +53,8 @@ def answer_schema(parameters: JsonSchema) -> JsonSchema:
         "properties": properties,
         "required": ["approve"],
         "additionalProperties": False,
+        "if": {"properties": {"approve": {"const": True}}},
+        "then": {"properties": {"reason": {"maxLength": 0}}},
     }
     schema: dict[str, Any] = {"anyOf": [{"type": "boolean"}, decision]}
     return {**schema, "$defs": parameters["$defs"]} if "$defs" in parameters else schema
