@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import weft
-from weft.errors import ModelUnavailable
+from weft.errors import AgentError, BuildError, ModelUnavailable
 from weft.events import NodeLogged
 from weft.testing import FakeModel, MemoryJournal, Reply, ScriptedAgent, call_tool
 
@@ -238,3 +238,39 @@ def test_a_call_that_nobody_changed_is_as_requested() -> None:
     )
     assert [call.requested for call in answer.calls] == [None]
     assert read(model) == ["paid 5 to bob"]
+
+
+@weft.tool(effect="once", approve=False)
+def wire(amount: int) -> str:
+    """Pay, and lose the connection."""
+    MADE.append(("wire", amount))
+    raise OSError("the line is dead")
+
+
+def wired(model: FakeModel, journal: MemoryJournal, **given: Any) -> weft.Answer:
+    settings = weft.AskSettings(journal=journal, **given)
+    return weft.ask_sync(
+        "wire 5", tools=[wire], model=model, agent="parallel-react", settings=settings
+    )
+
+
+def test_a_program_says_what_became_of_a_call_whose_end_is_unknown() -> None:
+    journal, node = MemoryJournal(), "answer/calls1/s1"
+    with pytest.raises(AgentError) as unknown:
+        wired(ScriptedAgent([call_tool("wire", amount=5)]), journal, run="w")
+    assert f'confirmed={{"{node}": weft.Confirmation("done", RESULT)}}' in str(unknown.value)
+    with pytest.raises(AgentError, match="nobody knows"):
+        wired(FakeModel(["never"]), journal, resume="w")
+    assert len(MADE) == 1
+    again = {node: weft.Confirmation("repeat")}
+    with pytest.raises(AgentError, match="nobody knows"):  # it is made again, and lost again
+        wired(FakeModel(["never"]), journal, resume="w", confirmed=again)
+    assert len(MADE) == 2
+    model, done = FakeModel(["done"]), {node: weft.Confirmation("done", "wired")}
+    assert wired(model, journal, resume="w", confirmed=done).value == "done"
+    assert (read(model), len(MADE)) == (["wired"], 2)
+
+
+def test_what_is_confirmed_belongs_to_a_run() -> None:
+    with pytest.raises(BuildError, match="calls of a run"):
+        weft.AskSettings(confirmed={"answer/calls1/s1": weft.Confirmation("repeat")})

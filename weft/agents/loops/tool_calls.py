@@ -172,7 +172,8 @@ class RepeatedCalls:
         context.log(f"not made again: the same as call {before.number}")
         if before.outcome.ok and call.tool in self._repeatable:
             return replace(before, number=call.number, outcome=replace(before.outcome, via="cache"))
-        refused = Outcome("failed", failure=ToolArgumentError(repeated(before.number)).failure())
+        why = ToolArgumentError(repeated(before.number)).failure()
+        refused = Outcome("failed", failure=why, attempts=0)
         return Observation(call.number, call.tool, call.arguments, refused)
 
 
