@@ -97,7 +97,7 @@ def arguments_made(
     """The arguments with which the ended `node` made its call of `tool`: a person's, or its own."""
     answer = context.answer_of(node, _node_name(identity("approval", tool, arguments)))
     changed = answer.get("arguments") if isinstance(answer, Mapping) else None
-    return changed if isinstance(changed, Mapping) and answer["approve"] is True else arguments
+    return changed if isinstance(changed, Mapping) and answer.get("approve") is True else arguments
 
 
 def _node_name(about: str) -> str:
