@@ -76,3 +76,11 @@ def test_the_ids_of_runs_with_the_same_inputs() -> None:
         ids.run_id("flow", inputs, ordinal) for ordinal in (0, 3)
     ]
     assert ids.run_id("brief", {"topic": "rivers"}) == "brief-a16769658e"
+
+
+def test_attempts_of_a_scope_come_latest_first_with_those_of_the_scopes_around() -> None:
+    assert list(ids.attempts(NodeId("a/b[1]"))) == ["a/b[1]"]
+    assert list(ids.attempts(NodeId("a~2/b~3"))) == [
+        *("a~2/b~3", "a~2/b~2", "a~2/b"),
+        *("a/b~3", "a/b~2", "a/b"),
+    ]

@@ -192,7 +192,10 @@ def _question(header: RunHeader) -> Unit:
     models = (model.use for model in unit.document.models.values())
     for name in (*_functions(unit, tools=True, python=True), *models):
         if name.startswith(ONLY_PYTHON):
-            hint = "go on with it there: settings=AskSettings(resume=...)"
+            hint = (
+                "go on with it there: settings=AskSettings(resume=RUN), with answers={...} or "
+                "confirmed={NODE: weft.Confirmation(...)}"
+            )
             what = name.removeprefix(ONLY_PYTHON)
             message = f"{header.run} was asked in Python, and takes `{what}` from there"
             raise BuildError(message, hint=hint)

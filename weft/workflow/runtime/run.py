@@ -18,7 +18,7 @@ from weft.durability.calls.tools import unrecorded_log
 from weft.durability.rates import process_rates
 from weft.engine import AskHuman, Graph, Run, RunOptions
 from weft.engine.scheduler.effects import EffectLedger
-from weft.validation import violation
+from weft.validation import answer_violation
 from weft.workflow.compile import Services
 from weft.workflow.compile.sources import SourceDigests
 from weft.workflow.document.inputs import check_inputs, plain_inputs
@@ -281,7 +281,7 @@ class FlowRun(Generic[Out]):
         Raises: `UnknownReference` when it asks none, `InputError` when the answer does not fit.
         """
         question = self._run.questions.get(NodeId(node))
-        why = violation(value, question.schema) if question is not None else None
+        why = answer_violation(value, question.schema) if question is not None else None
         if why is not None:
             raise InputError(f"the answer to {node} does not fit: {why}", node=node)
         self._run.answer(NodeId(node), value)
