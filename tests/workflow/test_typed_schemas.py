@@ -1,4 +1,4 @@
-"""Schemas of Python types: a server gets them closed; records and requests have them as they are."""
+"""Schemas of Python types: a server gets them closed, records have them as they are."""
 
 from __future__ import annotations
 

@@ -92,12 +92,11 @@ def run(
     deadline_s = None if deadline is None else options.seconds(deadline)
     when = options.how_durable(durability)
     repeat = _repeated(confirm or (), compare=compare)
-    with report_errors(debug=debug, as_json=as_json):
+    with report_errors(debug=debug, as_json=as_json, file=file):
         from weft.cli.run.session import CommandOptions, session
-        from weft.workflow import load
+        from weft.workflow import check
 
-        flow = load(file)
-        flow.check()
+        flow = check(file)
         command = CommandOptions(
             as_json=as_json,
             quiet=quiet,

@@ -17,7 +17,7 @@ _NOT_ALONE: Final = frozenset(
 """Keywords beside `properties` that allow or refuse further properties themselves."""
 _HINT: Final = "raise max_tokens, or give strings a maxLength and arrays a maxItems"
 _OPEN_HINT: Final = (
-    "give its objects `additionalProperties: false`, so that the model cannot add keys of its own; "
+    "; objects without `additionalProperties: false` let the model add keys of its own"
 )
 
 
@@ -50,7 +50,7 @@ def is_open(schema: JsonSchema) -> bool:
 
 def truncation_hint(schema: JsonSchema | None) -> str:
     """What to do when an answer of `schema` reached its limit of tokens."""
-    return f"{_OPEN_HINT}{_HINT}" if schema is not None and is_open(schema) else _HINT
+    return f"{_HINT}{_OPEN_HINT}" if schema is not None and is_open(schema) else _HINT
 
 
 def _sent(schema: Any, of_type: bool) -> Any:

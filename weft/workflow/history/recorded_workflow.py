@@ -111,7 +111,7 @@ def result_of(history: RunHistory) -> FlowResult:
     result = RunResult(history.run, status, history.outcomes, usage, trace.wall_s, *why)
     document = recorded_document(history)
     if document is not None:
-        return flow_result(output_templates(document), history.header.inputs, result)
+        return flow_result(document, output_templates(document), history.header.inputs, result)
     values: dict[str, Any] = {
         node: outcome.value for node, outcome in history.outcomes.items() if "/" not in node
     }

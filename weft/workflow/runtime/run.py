@@ -70,6 +70,7 @@ class FlowRun(Generic[Out]):
         self.findings: dict[NodeId, Thought | Answer] = {}
         self._inputs = check_inputs(unit.document, plain_inputs(inputs, unit.types.inputs))
         self._types = unit.types
+        self._document = unit.document
         self._tools = Toolset(settings.tools, None if stage is None else stage.tools)
         self._own_models = Models()
         models = _models(unit, settings.models, self._own_models)
@@ -239,7 +240,7 @@ class FlowRun(Generic[Out]):
             self._close_record()
         if self._answers.mistake is not None:
             raise self._answers.mistake
-        untyped = flow_result(self._outputs, self._inputs, result)
+        untyped = flow_result(self._document, self._outputs, self._inputs, result)
         if untyped.questions:
             untyped = replace(untyped, reasons=(*untyped.reasons, self._way_on))
         self.result = typed_result(untyped, self._types)
