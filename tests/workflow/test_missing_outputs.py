@@ -48,7 +48,7 @@ def broken(n: int) -> int:
 def test_the_cause_leads_to_what_the_function_raised() -> None:
     flow = weft.Flow("f")
     flow.output(out=flow.call(str, flow.call(abs, flow.call(broken, 1))))
-    with pytest.raises(KeyError, match="failed: ToolRaised: .*no tea") as caught:
+    with pytest.raises(KeyError, match=r"failed: ToolRaised: .*no tea") as caught:
         flow.run_sync()["out"]
     assert isinstance(caught.value.__cause__, ToolRaised)
     assert isinstance(caught.value.__cause__.__cause__, ZeroDivisionError)
