@@ -182,6 +182,23 @@ def source_file(header: RunHeader) -> Path | None:
     return Path(folder) / next(iter(header.document))
 
 
+def way_on(header: RunHeader, reference: str) -> str:
+    """How to resume a run: the command, where `reference` names the run; or what to do in Python.
+
+    What was built in a Python program can only go on there.
+    """
+    if is_question(header):
+        try:
+            rebuild_unit(header)
+        except SourceError:
+            pass  # the command says what is wrong
+        except BuildError as error:
+            return str(error)
+    elif source_file(header) is None:
+        return f"in Python: flow.resume({header.run!r})"
+    return f"weft resume {reference}"
+
+
 def _question(header: RunHeader) -> Unit:
     """The workflow of a question, ready to run. Raises: `SourceError`, `BuildError`."""
     folder = question_folder(header)

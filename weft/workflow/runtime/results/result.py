@@ -86,23 +86,25 @@ class FlowResult(Generic[Out]):
         error, which is also the `__cause__`.
         """
         if output in self.missing:
-            raise KeyError(f"{output}: {self.why_missing(output)}") from self.cause_of(output)
+            raise KeyError(f"{output}: {_why_no_output(self, output)}") from _cause(self, output)
         outputs: Any = self.outputs
         return outputs[output] if isinstance(outputs, Mapping) else getattr(outputs, output)
 
-    def cause_of(self, output: str) -> WeftError | None:
-        """The error that is the first cause of a missing output, if one was raised."""
-        node = self.causes.get(output)
-        return None if node is None else self.errors.get(node)
 
-    def why_missing(self, output: str) -> str:
-        """Why an output is missing, in one line; with the failure that is the first cause."""
-        why = self.missing[output]
-        node = self.causes.get(output)
-        failure = None if node is None else self.outcomes[node].failure
-        if failure is not None and not why.startswith(f"{node} "):
-            why = f"{why}; {node} failed: {failure.error}: {failure.message}"
-        return why.partition("\n")[0]
+def _cause(result: FlowResult[Any], output: str) -> WeftError | None:
+    """The error that is the first cause of a missing output, if one was raised."""
+    node = result.causes.get(output)
+    return None if node is None else result.errors.get(node)
+
+
+def _why_no_output(result: FlowResult[Any], output: str) -> str:
+    """Why an output is missing, in one line; with the failure that is the first cause."""
+    why = result.missing[output]
+    node = result.causes.get(output)
+    failure = None if node is None else result.outcomes[node].failure
+    if failure is not None and not why.startswith(f"{node} "):
+        why = f"{why}; {node} failed: {failure.error}: {failure.message}"
+    return why.partition("\n")[0]
 
 
 def output_templates(document: WorkflowDocument) -> dict[str, ValueTemplate]:
@@ -175,8 +177,8 @@ class IncompleteOutputs(dict[str, Any]):
             return self[name]
         result = self._result
         if result is not None and name in result.missing:
-            why = f"there is no output {name}: {result.why_missing(name)}"
-            raise NodeFailed(why) from result.cause_of(name)
+            why = f"there is no output {name}: {_why_no_output(result, name)}"
+            raise NodeFailed(why) from _cause(result, name)
         raise AttributeError(name)
 
 
