@@ -26,7 +26,6 @@ from weft.core.ports.journal import Losses, LostRun, RunSummary
 from weft.durability.calls import once_calls
 from weft.durability.journal.refusals import lost
 from weft.workflow.history.answer_text import expected
-from weft.workflow.history.recorded_workflow import way_on
 from weft.workflow.history.run_history import RunHistory
 
 if TYPE_CHECKING:
@@ -177,6 +176,8 @@ def print_run(
     ready = questions and all(question.node in answered for question in questions)
     left = standing == "asking" and ready and summary.standing != "asking"
     if left or standing in ("interrupted", "failed", "partial", "cancelled"):
+        from weft.workflow.history.recorded_workflow import way_on  # it loads the compiler
+
         way = clean(way_on(history.header, run))
         console.print(f"go on with it: {way}", soft_wrap=True)
 

@@ -43,7 +43,7 @@ def closed(schema: JsonSchema) -> JsonSchema:
 def is_open(schema: JsonSchema) -> bool:
     """Whether objects with named properties may have others, which nothing describes."""
     try:
-        return bool(_sent(schema, True) != closed(schema))
+        return _sent(schema, True) != closed(schema)
     except RecursionError:
         return False
 
@@ -53,9 +53,7 @@ def truncation_hint(schema: JsonSchema | None) -> str:
     return f"{_HINT}{_OPEN_HINT}" if schema is not None and is_open(schema) else _HINT
 
 
-def _sent(schema: Any, of_type: bool) -> Any:
-    if not isinstance(schema, Mapping):
-        return schema
+def _sent(schema: JsonSchema, of_type: bool) -> JsonSchema:
     of_type = of_type or isinstance(schema, TypeSchema)
     result = {key: _inside(key, value, of_type) for key, value in schema.items()}
     if of_type and "properties" in result and not result.keys() & _NOT_ALONE:
@@ -63,11 +61,15 @@ def _sent(schema: Any, of_type: bool) -> Any:
     return result
 
 
+def _part(part: Any, of_type: bool) -> Any:
+    return _sent(part, of_type) if isinstance(part, Mapping) else part
+
+
 def _inside(key: str, value: Any, of_type: bool) -> Any:
     if key in _ONE:
-        return _sent(value, of_type)
+        return _part(value, of_type)
     if key in _MANY and isinstance(value, (list, tuple)):
-        return [_sent(part, of_type) for part in value]
+        return [_part(part, of_type) for part in value]
     if key in _NAMED and isinstance(value, Mapping):
-        return {name: _sent(part, of_type) for name, part in value.items()}
+        return {name: _part(part, of_type) for name, part in value.items()}
     return value

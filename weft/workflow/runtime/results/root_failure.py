@@ -37,7 +37,9 @@ def root_failure(
 def innermost(node: NodeId, errors: Mapping[NodeId, WeftError]) -> NodeId:
     """The node inside `node`, a map or another container, whose error it reports; or itself."""
     error = errors.get(node)
-    for inner, cause in errors.items() if error is not None else ():
+    if error is None:
+        return node
+    for inner, cause in errors.items():
         inside = inner.startswith((f"{node}/", f"{node}["))
         told = error.failure().error == _JOINED or cause.message in error.message
         if inside and told:
