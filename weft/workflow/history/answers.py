@@ -54,6 +54,12 @@ class PendingQuestions:
         return self._journal.summary(question.run).standing in ("running", "asking")
 
 
+def answered_nodes(journal: Journal, run: RunId) -> frozenset[NodeId]:
+    """The nodes of a run whose answer is in the journal, and not yet taken up by the run."""
+    letters = journal.pending_letters(run)
+    return frozenset(each.node for each in letters if each.kind == "answer" and each.node)
+
+
 class JournalHumanInputs:
     """Implements `HumanInputs` over a journal. Runs are named by whole ids; others stay unknown."""
 
