@@ -8,26 +8,11 @@ import sys
 from pathlib import Path
 
 import weft
+from weft.core.ports import ModelRequest
 from weft.testing import FakeModel
 
 ROOT = Path(__file__).parents[1]
-TOOLS = """
-import weft
-
-
-@weft.tool
-def list_documents(folder: str) -> list[str]:
-    return [f"{folder}/a", f"{folder}/b"]
-
-
-@weft.tool
-def read_document(path: str) -> dict[str, str]:
-    return {"text": path.upper()}
-
-
-def longest(notes: list[str]) -> str:
-    return max(notes, key=len)
-"""
+DOCUMENTS = "examples/brief/documents"
 
 
 def blocks(language: str, page: str = "README.md") -> list[str]:
@@ -36,7 +21,7 @@ def blocks(language: str, page: str = "README.md") -> list[str]:
 
 
 def test_both_forms_are_one_program_and_it_runs(tmp_path: Path) -> None:
-    (tmp_path / "tools.py").write_text(TOOLS)
+    (tmp_path / "tools.py").write_text(blocks('python title="tools.py"')[0])
     program = blocks("python")[0].rpartition("\nresult = ")[0]
     (tmp_path / "program.py").write_text(program + "\nprint(flow.to_yaml())\n")
     (tmp_path / "report.yaml").write_text(blocks("yaml")[0])
@@ -46,11 +31,19 @@ def test_both_forms_are_one_program_and_it_runs(tmp_path: Path) -> None:
     in_yaml = weft.load(tmp_path / "report.yaml")
     in_python = weft.loads(printed.stdout, str(tmp_path / "python.yaml"))
     assert in_python.document.outputs == in_yaml.document.outputs
-    models = {"small": FakeModel(lambda request: request.messages[-1].content.split("\n")[-1])}
-    wanted = {"notes": ["X/A", "X/B"], "longest": "X/A"}
+    assert DOCUMENTS in (ROOT / "README.md").read_text("utf-8")
+    texts = [path.read_text("utf-8") for path in sorted((ROOT / DOCUMENTS).glob("*.md"))]
+    notes = [text.rstrip().rpartition("\n")[2] for text in texts]
+    assert len(notes) > 3
+
+    def last_line(request: ModelRequest) -> str:
+        return str(request.messages[-1].content).rstrip().rpartition("\n")[2]
+
     for flow in (in_yaml, in_python):
         assert list(flow.document.nodes) == ["files", "notes", "best"]
-        assert flow.run_sync({"folder": "x"}, models=models).outputs == wanted
+        models = {"small": FakeModel(last_line)}
+        outputs = flow.run_sync({"folder": str(ROOT / DOCUMENTS)}, models=models).outputs
+        assert outputs == {"notes": notes, "longest": max(notes, key=len)}
 
 
 def test_the_first_tool_of_its_page_is_one(tmp_path: Path) -> None:

@@ -91,7 +91,8 @@ def weft_cassette(request: pytest.FixtureRequest) -> Iterator[Callable[..., Cass
 
     The fixture is `weft_cassette(name, make_client=None)`; the file is `cassettes/NAME.json` beside
     the test's. `pytest --weft-record=once` records it with the real client, `all` anew. A request
-    that is not recorded fails, and shows how it differs from the recorded ones.
+    that is not recorded fails, and shows how it differs from the recorded ones. `once` keeps no
+    failed calls, and writes no file while a request has no answer.
     """
     from weft.testing import CassetteModel
 

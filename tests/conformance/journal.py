@@ -207,6 +207,8 @@ class JournalConformance:
         with pytest.raises(UnknownReference):
             journal.letters(unknown)
         with pytest.raises(UnknownReference):
+            journal.pending_letters(unknown)
+        with pytest.raises(UnknownReference):
             journal.send(unknown, Letter("cancel", None))
         with pytest.raises(UnknownReference):
             journal.prune(runs=[unknown])
@@ -288,6 +290,20 @@ class JournalConformance:
         assert list(journal.letters(RUN)) == []
         journal.send(RUN, letters[0])
         assert list(journal.letters(RUN)) == letters[:1]
+
+    def test_pending_letters_are_read_until_they_are_settled(self, journal: Journal) -> None:
+        claim = journal.begin(header())
+        first, second = Letter("answer", ASK, 1), Letter("answer", TELL, 2)
+        assert list(journal.pending_letters(RUN)) == []
+        journal.append(RUN, [HumanAsked(ASK, "?", {}, 1.0), HumanAsked(TELL, "?", {}, 1.0)])
+        journal.send(RUN, first)
+        journal.send(RUN, second)
+        assert list(journal.pending_letters(RUN)) == [first, second]
+        assert list(journal.letters(RUN)) == [first, second]  # none was taken
+        assert list(journal.pending_letters(RUN)) == [first, second]
+        journal.append(RUN, [HumanAnswered(ASK, 2.0, value=1)])
+        assert list(journal.pending_letters(RUN)) == [second]
+        claim.release()
 
     def test_a_letter_that_was_not_heeded_is_not_lost(self, journal: Journal) -> None:
         claim = journal.begin(header())

@@ -102,3 +102,11 @@ def test_items_are_sessions_and_turns_and_attempts_are_none() -> None:
     assert ids.session_of("notes~2/x") == "notes"
     assert ids.parent_session("brief/notes[3]") == "brief"
     assert ids.parent_session("notes[3]") == ids.parent_session("refine") == ""
+
+
+def test_attempts_of_a_scope_come_latest_first_with_those_of_the_scopes_around() -> None:
+    assert list(ids.attempts(NodeId("a/b[1]"))) == ["a/b[1]"]
+    assert list(ids.attempts(NodeId("a~2/b~3"))) == [
+        *("a~2/b~3", "a~2/b~2", "a~2/b"),
+        *("a/b~3", "a/b~2", "a/b"),
+    ]

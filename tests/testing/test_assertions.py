@@ -227,6 +227,30 @@ def test_secrets_are_not_in_the_file_and_errors_are(
         ask(replayed, "again")
 
 
+def test_once_records_no_failed_call_and_no_file_without_an_answer(tmp_path: Path) -> None:
+    path = tmp_path / "small.json"
+    down = Reply(error=ModelUnavailable("is it running?"))
+    model = CassetteModel(path, lambda: FakeModel(["one", down]), record="once")
+    ask(model, "tea")
+    with pytest.raises(ModelUnavailable):
+        ask(model, "salt")
+    model.save()
+    assert not path.exists()
+    assert len(record(path, "tea", "salt").requests) == 2  # now it is up
+    assert ask(CassetteModel(path), "salt").text == "two"
+
+
+def test_once_records_the_answer_of_a_call_that_first_failed(tmp_path: Path) -> None:
+    path = tmp_path / "small.json"
+    down = Reply(error=ModelUnavailable("is it running?"))
+    model = CassetteModel(path, lambda: FakeModel([down, "one"]), record="once")
+    with pytest.raises(ModelUnavailable):
+        ask(model, "tea")
+    ask(model, "tea")
+    model.save()
+    assert ask(CassetteModel(path), "tea").text == "one"
+
+
 @pytest.mark.parametrize("text", ["", "[]", '{"weft_model_cassette": 9}', "{}"])
 def test_a_file_that_is_no_cassette_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x.json"

@@ -50,7 +50,9 @@ def test_requests_per_minute_of_a_model(recorded: bool) -> None:
     assert fullest(times) == 5
     assert clock.now() == pytest.approx(124, abs=2)
     logged = [event.text for event in events if type(event).__name__ == "NodeLogged"]
-    assert any("waits for the limit of m (requests_per_minute 5)" in text for text in logged)
+    waits = "waits for the limit of m (requests_per_minute 5): up to "
+    assert any(text.startswith(waits) for text in logged)
+    assert all(58 < float(text.removeprefix(waits).split()[0]) < 63 for text in logged)
 
 
 def test_tokens_per_minute_are_reserved_and_settled_by_real_usage() -> None:

@@ -28,13 +28,14 @@ class Observation:
 
     `number` is that of its step, counted through all rounds; the calls of a map share it.
     `arguments` are those of the call; for a step without one those of the plan, with references as
-    text (`"$3.price"`).
+    text (`"$3.price"`). `requested`: the model's own, where a person changed them before the call.
     """
 
     number: int
     tool: str
     arguments: Mapping[str, Any]
     outcome: Outcome
+    requested: Mapping[str, Any] | None = None
 
 
 AnswerStatus = Literal["answered", "asking"]

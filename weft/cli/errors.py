@@ -5,6 +5,7 @@ The statuses are part of the command line's interface.
 
 from __future__ import annotations
 
+import shlex
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
@@ -44,11 +45,14 @@ _LONGEST_SOURCE_LINE = 160
 
 
 @contextmanager
-def report_errors(*, debug: bool, as_json: bool = False) -> Iterator[None]:
+def report_errors(
+    *, debug: bool, as_json: bool = False, file: Path | None = None
+) -> Iterator[None]:
     """Print errors and set the exit status; with `debug` after a traceback.
 
     Secrets of this process are redacted. `as_json` also prints the error as the one JSON document
-    on stdout.
+    on stdout. Of several mistakes in the workflow `file` the first is printed, and how many others
+    `weft check` prints.
     """
     know_secrets()
     try:
@@ -62,6 +66,7 @@ def report_errors(*, debug: bool, as_json: bool = False) -> Iterator[None]:
             print_traceback(raised)
         error = _as_weft_error(raised)
         print_error(error, as_json)
+        _print_others(error, file)
         raise typer.Exit(code_of(error)) from None
 
 
@@ -98,6 +103,16 @@ def print_error(error: WeftError, as_json: bool = False) -> None:
         console.print(clean(error.hint), soft_wrap=True)
     if as_json:
         sys.stdout.write(json_text(_document(error)) + "\n")
+
+
+def _print_others(error: WeftError, file: Path | None) -> None:
+    if not isinstance(error, BuildError) or not error.others:
+        return
+    from weft.cli.console import stderr
+
+    place = file or (error.file if isinstance(error, SourceError) else "FILE")
+    more = f"and {len(error.others)} more: weft check {shlex.quote(str(place))}"
+    stderr().print(clean(more), soft_wrap=True)
 
 
 def _document(error: WeftError) -> dict[str, object]:

@@ -267,6 +267,9 @@ def declared_model(
     if base_url is None:
         if api_key_env is not None:
             raise typer.BadParameter("goes with --base-url", param_hint="--api-key-env")
+        if not name.startswith(("local:", "vllm:")):
+            hint = f"expected local:NAME or vllm:NAME, got {name!r}; {_behind(name)}"
+            raise typer.BadParameter(hint, param_hint="--model")
         return name if decode is None else _decoding(name, decode)
     if decode is not None:
         hint = "a server decodes all of its requests alike: say it to `weft serve`"
@@ -289,6 +292,12 @@ def _hosted(
     further = {"base_url": base_url, "api_key_env": api_key_env, "options": options}
     given = {key: value for key, value in further.items() if value is not None}
     return {"use": use, "model": model, **given} if given else name
+
+
+def _behind(name: str) -> str:
+    """How to name a model behind an endpoint, where `name` alone was given."""
+    model, url = ("NAME", name) if "://" in name else (name, "URL")
+    return f"a model behind an endpoint is --model {model} --base-url {url}"
 
 
 def _decoding(name: str, decode: str) -> dict[str, Any]:

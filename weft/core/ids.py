@@ -14,6 +14,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, product, zip_longest
 from typing import NewType
 
 NodeId = NewType("NodeId", str)
@@ -74,6 +75,18 @@ def parent_session(session: str) -> str:
     if session.endswith("]"):
         session = _TURNS.sub("", session.rpartition("[")[0])
     return session_of(session)
+
+
+def attempts(scope: NodeId) -> Iterator[NodeId]:
+    """`scope` and the same place in the attempts before, the latest first.
+
+    `notes/s1` comes after `notes~2/s1`: an attempt of an enclosing node counts too.
+    """
+    names = _ATTEMPT.split(scope)
+    numbers = [int(found[1:]) for found in _ATTEMPT.findall(scope)]
+    for chosen in product(*(range(number, 0, -1) for number in numbers)):
+        marks = [f"~{number}" if number > 1 else "" for number in chosen]
+        yield NodeId("".join(chain.from_iterable(zip_longest(names, marks, fillvalue=""))))
 
 
 def stem(node: NodeId) -> str:

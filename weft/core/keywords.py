@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from weft.core.errors import BuildError
@@ -46,6 +46,49 @@ def refuses_unknown_keywords(function: Callable[P, R]) -> Callable[P, R]:
         return function(*arguments, **keywords)
 
     return call
+
+
+def refuses_wrong_calls(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorates a method of a flow: a call with too few or too many arguments raises `BuildError`.
+
+    Its hint is how the method is called. A `TypeError` from inside of it stays as it is.
+    """
+
+    @functools.wraps(function)
+    def call(*arguments: P.args, **keywords: P.kwargs) -> R:
+        try:
+            return function(*arguments, **keywords)
+        except TypeError as error:
+            _check_call(function, arguments, keywords, error)
+            raise
+
+    return call
+
+
+def _check_call(
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    keywords: Mapping[str, Any],
+    error: TypeError,
+) -> None:
+    signature = inspect.signature(function)
+    try:
+        signature.bind(*arguments, **keywords)
+    except TypeError as misfit:
+        own = [each for each in signature.parameters.values() if each.name != "self"]
+        by_position = [each.name for each in own if each.kind in _BY_POSITION]
+        needed = [
+            f"{each.name}=..."
+            for each in own
+            if each.kind is inspect.Parameter.KEYWORD_ONLY and each.default is each.empty
+        ]
+        wrong = [name for name in by_position if name in keywords]
+        why = f"`{wrong[0]}` is given by position, not by name" if wrong else str(misfit)
+        form = f"flow.{function.__name__}({', '.join([*by_position, *needed])})"
+        raise BuildError(f"flow.{function.__name__}: {why}", hint=f"write {form}") from error
+
+
+_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def expect(value: Any, kinds: type | tuple[type, ...], what: str, hint: str) -> None:

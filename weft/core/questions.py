@@ -36,6 +36,16 @@ class PendingQuestion:
         return {**shown, **about}
 
 
+def approval_parameters(schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The schema of the call's arguments in that of an approval; None for another question."""
+    for option in schema.get("anyOf") or ():
+        properties = option.get("properties") if isinstance(option, Mapping) else None
+        if isinstance(properties, Mapping) and {"approve", "arguments"} <= properties.keys():
+            found = properties["arguments"]
+            return found if isinstance(found, Mapping) else {}
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class AskingCompletion(Completion):
     """The answer of a workflow as a model that waits for a person: `run` asks `questions`, as data.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from weft.core.errors import Failure
@@ -132,6 +132,7 @@ class PlanProgress:
 
     `left_out`: steps with a false condition, and their dependents. `thought`: what is missing,
     in the words of the component that requested another round. `next_number`: the next free one.
+    `made`: the calls that a person changed before they were made, as text by the step's number.
     """
 
     done: tuple[FinishedStep, ...] = ()
@@ -140,6 +141,7 @@ class PlanProgress:
     left_out: tuple[PlanStep, ...] = ()
     thought: str = ""
     next_number: int = 1
+    made: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def known(self) -> Mapping[int, JsonSchema | None]:
@@ -154,10 +156,11 @@ def progress_of(
     thought: str = "",
     *,
     since: int = 0,
+    made: Mapping[int, str] | None = None,
 ) -> PlanProgress:
     """The progress of `steps`, all of which have ended with `outcomes`, by number.
 
-    Steps before `since` that were blocked or left out are dropped.
+    Steps before `since` that were blocked or left out are dropped. `made`: see `PlanProgress`.
     """
     done: list[FinishedStep] = []
     failed: dict[int, FailedStep] = {}
@@ -181,6 +184,7 @@ def progress_of(
         tuple(step for step in left_out if step.number >= since),
         thought,
         max((step.number for step in steps), default=0) + 1,
+        made or {},
     )
 
 

@@ -185,7 +185,14 @@ def _history(previous: PlanProgress) -> str:
     ]
     entries += [(step, "was left out: its condition did not hold") for step in previous.left_out]
     entries.sort(key=lambda pair: pair[0].number)
-    return "\n".join(f"{_line(write_step(step), _STEP)} {what}" for step, what in entries)
+    return "\n".join(
+        f"{_line(write_step(step), _STEP)} {_made(previous, step)}{what}" for step, what in entries
+    )
+
+
+def _made(previous: PlanProgress, step: PlanStep) -> str:
+    made = previous.made.get(step.number)
+    return f"(a person changed the call to {_line(made, _STEP)}) " if made else ""
 
 
 def _line(text: str, characters: int) -> str:

@@ -44,6 +44,10 @@ class CassetteModel:
     `all` records anew. Equal requests get their answers in the order in which they were recorded.
     `save` writes what was recorded, without this process's secrets; `aclose` does too.
 
+    Only `all` records failed calls, to replay them. `once` leaves them out, since a server that was
+    down says nothing about the model; where a request got no answer at all, it writes no file, so
+    that the next `once` records anew.
+
     Raises, from a request: `CassetteMiss` for one that is not in the file, with the difference to
     the most similar one that is; when it is made: `SourceError` for a file that is not a cassette.
     """
@@ -66,6 +70,8 @@ class CassetteModel:
         self._played: defaultdict[str, int] = defaultdict(int)
         self._capabilities = Capabilities()
         self._model = self._path.stem
+        self._keeps_failures = record == "all"
+        self._failed: list[str] = []
         if record == "all" or (record == "once" and not self._path.exists()):
             if make_client is None:
                 raise ValueError("recording needs a function that makes the client")
@@ -99,13 +105,16 @@ class CassetteModel:
                     self._answers.append(answer)
                 yield event
         except ModelError as error:
-            answer.failure = error.failure()
-            self._answers.append(answer)
+            if self._keeps_failures:
+                answer.failure = error.failure()
+                self._answers.append(answer)
+            else:
+                self._failed.append(_pretty(asked))
             raise
 
     def save(self) -> None:
-        """Write the file, if anything was recorded."""
-        if self._client is None:
+        """Write the file, if everything that was asked was recorded."""
+        if self._client is None or self._unanswered:
             return
         calls = [
             {
@@ -128,6 +137,12 @@ class CassetteModel:
         self.save()
         if self._client is not None:
             await self._client.aclose()
+
+    @property
+    def _unanswered(self) -> bool:
+        """Whether a request failed that is not to be recorded, and got no answer afterwards."""
+        answered = {_pretty(answer.request) for answer in self._answers}
+        return any(key not in answered for key in self._failed)
 
     def _read(self) -> None:
         try:

@@ -170,6 +170,10 @@ class MemoryJournal:
                 signal.taken = True
             return [decode(signal.letter) for signal in waiting]
 
+    def pending_letters(self, run: RunId) -> Sequence[Letter]:
+        with self._lock:
+            return [decode(signal.letter) for signal in self._stored(run).signals]
+
     def change_rate(self, key: str, change: RateChange[T], now_s: float | None = None) -> T:
         """See `RateStore`."""
         with self._lock:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from weft.core.errors import ModelOutputError
 from weft.core.generated_json import NoJson, read_generated_json
 from weft.core.ports import cut_off
+from weft.core.schema import truncation_hint
 from weft.core.values import JsonSchema
 from weft.validation.compiled import violation, violation_async
 
@@ -44,7 +45,7 @@ def _value(text: str, schema: JsonSchema, what: str, cut_at: int | None) -> Any:
         return read_generated_json(text, _kinds(schema), cut_off=cut_at is not None)
     except NoJson as error:
         if cut_at is not None:
-            raise cut_off(what, cut_at) from None
+            raise cut_off(what, cut_at, truncation_hint(schema)) from None
         raise ModelOutputError(f"{what} is not JSON: {error}", hint=_HINT) from None
 
 

@@ -97,3 +97,17 @@ def test_a_clock_that_is_set_back_by_far_starts_anew() -> None:
     limits, window = RateLimits(1), RateWindow()
     window.ask("a", 0, limits, 1e9)
     assert window.ask("b", 0, limits, 1e9 - 10_000) == 0
+
+
+def test_the_wait_that_is_announced_is_the_whole_one() -> None:
+    limits, window = RateLimits(2, 100), RateWindow()
+    for ticket in ("a", "b"):
+        assert window.ask(ticket, 10, limits, 1e9) == 0
+        window.settle(ticket, 10)
+    first, behind = window.ask("c", 10, limits, 1e9), window.ask("d", 10, limits, 1e9)
+    assert first == window.due_s("c", limits) == 62
+    assert behind < 10  # it asks again: the other process may die
+    assert window.due_s("d", limits) == 62
+    for ticket in ("e", "f"):
+        window.ask(ticket, 10, limits, 1e9)
+    assert window.due_s("f", limits) == 122

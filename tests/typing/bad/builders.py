@@ -58,6 +58,34 @@ def an_option_of_another_type() -> None:
     flow.tool(search, topic, retry_on=3.5)  # error
 
 
+def an_option_beside_arguments_by_name() -> None:
+    flow.tool(search, query="tea", retry=2)  # error
+
+
+def an_unknown_argument_beside_options() -> None:
+    flow.options(retry=2).tool(search, topic, top=3)  # error
+
+
+def an_argument_of_another_type_beside_options() -> None:
+    flow.options(retry=2).tool(search, query=3)  # error
+
+
+def an_unknown_option() -> None:
+    flow.options(retrys=2).tool(search, topic)  # error
+
+
+def an_option_with_a_wrong_value() -> None:
+    flow.options(retry_on=3.5).tool(search, topic)  # error
+
+
+def a_field_of_an_item_beside_options() -> Any:
+    return flow.options(timeout=3).tool(search, topic, limit=5)[0].nonexistent  # error
+
+
+def an_output_with_options() -> None:
+    flow.options(timeout=3).output(topic=topic)  # error
+
+
 def arguments_that_are_no_mapping() -> None:
     flow.tool(search, topic, args=["5"])  # error
 

@@ -91,6 +91,22 @@ async def a_field_of_an_event() -> None:
             print(event.txt)  # error
 
 
+async def a_field_of_the_outputs_of_a_stream() -> Any:
+    stream = flow.stream(topic="tea")
+    await stream.wait()
+    return stream.result().outputs.nonexistent  # error
+
+
+async def a_field_of_the_outputs_of_a_stream_in_a_context() -> Any:
+    async with flow.stream(In(topic="tea")) as stream:
+        return (await stream.wait()).outputs.nonexistent  # error
+
+
+async def a_method_of_the_run_of_a_stream() -> None:
+    stream = flow.stream(In(topic="tea"))
+    stream.run.answr("ok", True)  # error
+
+
 async def a_keyword_of_an_agent() -> None:
     await weft.ask("Which?", tols=[search])  # error
 

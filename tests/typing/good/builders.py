@@ -39,6 +39,18 @@ def options_of_a_node() -> None:
     assert outputs_of(flow) == {"count": 1}
 
 
+def options_beside_typed_arguments() -> None:
+    flow = flow_of()
+    hits = flow.options(retry=2, timeout="5s", retry_on=TimeoutError).tool(search, "tea", limit=5)
+    one: Hit = flow.options(name="one", alternatives=[search]).tool(search, query="a")[0]
+    count: int = flow.options(when=hits[0].score > 0).reduce(above, hits, least=1)
+    point = flow.options(retry=1).call(fetch, title="tea")
+    text: str = flow.options(timeout=5).model("m", f"About {one.title}", max_tokens=9)
+    rates: list[int] = flow.options(timeout=5).map(hits, lambda hit: flow.tool(rate, hit))
+    flow.output(count=count, x=point.x, text=text, rates=rates)
+    assert outputs_of(flow) == {"count": 1, "x": 3, "text": "x", "rates": [1, 5]}
+
+
 def plain_functions_sync_and_async() -> None:
     flow = flow_of()
     point = flow.call(fetch, "tea")

@@ -7,7 +7,7 @@ from pathlib import Path
 import weft
 import weft.events
 from tests.typing.shapes import Hit, In, Out, Topic, rate, search
-from weft.testing import FakeModel, RunSpy
+from weft.testing import FakeModel, MemoryJournal, RunSpy
 
 
 def typed_flow() -> weft.Flow[In, Out]:
@@ -66,6 +66,22 @@ async def events_of_a_stream() -> None:
             elif isinstance(event, weft.events.NodeFinished):
                 assert event.outcome.ok
     assert text == "x"
+
+
+async def the_result_of_a_stream() -> None:
+    async with typed_flow().stream(In(topic="tea")) as stream:
+        async for _ in stream:
+            pass
+    answer: str = stream.result().outputs.answer
+    waited = await typed_flow().stream(topic="tea", limit=1).wait()
+    first: Hit = waited.outputs.hits[0]
+    assert (answer, first) == ("x", Hit(title="tea"))
+
+
+async def a_resumed_run_as_a_stream(journal: MemoryJournal) -> str:
+    flow = typed_flow()
+    stream = weft.RunStream(lambda on: flow.resume("last", journal=journal, listeners=[on]))
+    return (await stream.wait()).outputs.answer
 
 
 def a_spy_on_a_run() -> None:

@@ -15,6 +15,8 @@ from mcp.types import ElicitResult
 
 import weft
 from tests.cli.command_line import go_into, typed
+from weft.errors import InputError
+from weft.events import NodeStarted
 from weft.serve import WorkflowGateway
 from weft.serving.gateway import GatewayOptions
 from weft.testing import MemoryJournal
@@ -93,9 +95,15 @@ def test_a_call_waits_for_what_is_typed_elsewhere(words: str, calls: list[str]) 
         ("perhaps", "expected y, y ARGUMENT=VALUE, n: reason"),
         ("yes amont=5", "it takes to, amount, note"),
         ("yes please", "expected NAME=VALUE"),
-        ("yes amount=much", "does not fit"),
-        ('{"approve": true, "arguments": {"amount": 1}}', "does not fit"),
-        ('{"approve": ', "does not fit"),
+        ("yes amount=much", "at amount"),
+        ("yes amount=5 amount=6", "amount is given twice"),
+        ("yes reason=only five", "it takes to, amount, note"),
+        ('{"approve": true, "arguments": {"amount": 1}}', '"to" is a required property'),
+        ('{"approve": true, "arguments": {"to": "al", "amount": 5, "amount": 6}}', "given twice"),
+        ('{"approve": true, "amount": 3}', "no field 'amount'; to change arguments"),
+        ('{"approve": true, "reason": "only if 3"}', "a yes has no `reason`"),
+        ('{"approve": "yes"}', "`approve` is true or false"),
+        ('{"approve": ', "or JSON"),
     ],
 )
 def test_an_answer_that_does_not_fit_is_refused(words: str, said: str) -> None:
@@ -170,7 +178,8 @@ def test_a_conversation_answers_what_the_run_behind_it_asks() -> None:
         text, run = asks["message"]["content"], asks["asking"]["run"]
         assert (asks["finish_reason"], made()) == ("stop", [])
         assert asks["asking"]["questions"][0]["arguments"] == {"to": "bob", "amount": 50}
-        assert text.endswith(f"[run {run} asks]")
+        node = asks["asking"]["questions"][0]["node"]
+        assert text.endswith(f"[run {run} asks {node}]")
         again = choice(await chat("pay bob", text, "what?"))
         assert "expected y" in again["message"]["content"]
         assert again["asking"]["run"] == run
@@ -198,10 +207,112 @@ def test_programs_continue_a_run_by_its_id_and_several_questions_come_in_turn() 
         assert (posted.status_code, made()) == (202, [])
         end = choice(await chat("go on", model="two", run=day["run"]))
         assert (end["message"]["content"], made()) == ("sent 50 to bob", ["bob 50 may"])
-        over = await chat("go on", model="two", run=day["run"])
-        assert (over.status_code, "nothing is left" in over.text) == (400, True)
+        for again in ({}, {"answers": {"day": "may"}}, {"answers": {"send": True}}):
+            over = choice(await chat("go on", model="two", run=day["run"], **again))
+            assert over["message"]["content"] == "sent 50 to bob"
+        assert made() == ["bob 50 may"]
 
     gateway(body, journal=MemoryJournal(), answers=True)
+
+
+def test_an_answer_that_is_sent_again_gets_the_reply_of_its_run() -> None:
+    async def body(chat: Chat, client: httpx2.AsyncClient) -> None:
+        asked = choice(await chat("pay bob"))["message"]["content"]
+        said = ("pay bob", asked, "yes amount=5")
+        for messages in (said, said, ("pay bob", asked, "no: too late")):
+            reply = await chat(*messages)
+            assert choice(reply)["message"]["content"] == "sent 5 to bob"
+            assert reply.headers["x-weft-run"] in asked
+        # a client that keeps what got no reply, and a reply of an older weft
+        body = [{"role": "user", "content": "yes"}] * 2
+        history = [{"role": "assistant", "content": asked}, *body]
+        kept = await client.post("/v1/chat/completions", json={"model": "pay", "messages": history})
+        assert choice(kept)["message"]["content"] == "sent 5 to bob"
+        older = f"{asked.rpartition(' ')[0]}]"
+        assert choice(await chat("pay bob", older, "y"))["message"]["content"] == "sent 5 to bob"
+        streamed = (await chat(*said, stream=True)).text
+        assert "sent 5 to bob" in streamed
+        assert made() == ["bob 5 "]
+
+    gateway(body, journal=(journal := MemoryJournal()), answers=True)
+    assert len(journal.runs()) == 1
+
+
+def test_an_answer_is_not_one_to_the_next_question() -> None:
+    async def body(chat: Chat, client: httpx2.AsyncClient) -> None:
+        day = choice(await chat("pay", model="two"))["message"]["content"]
+        first = choice(await chat("pay", day, "yes", model="two"))
+        again = choice(await chat("pay", day, "yes", model="two"))
+        assert "Call transfer(" in again["message"]["content"]
+        assert (again, made()) == (first, [])
+
+    gateway(body, journal=MemoryJournal(), answers=True)
+
+
+def test_answers_that_are_sent_together_pay_once() -> None:
+    async def body(chat: Chat, client: httpx2.AsyncClient) -> None:
+        asked = choice(await chat("pay bob"))["message"]["content"]
+        async with asyncio.TaskGroup() as group:
+            sent = [group.create_task(chat("pay bob", asked, "yes")) for _ in range(4)]
+        replies = [task.result() for task in sent]
+        assert {reply.status_code for reply in replies} <= {200, 409}
+        for reply in replies:
+            said = "sent 50 to bob" if reply.status_code == 200 else "send the message again"
+            assert said in reply.text
+        assert choice(await chat("pay bob", asked, "yes"))["message"]["content"] == "sent 50 to bob"
+        assert made() == ["bob 50 "]
+
+    gateway(body, journal=(journal := MemoryJournal()), answers=True)
+    assert len(journal.runs()) == 1
+
+
+def test_an_answer_that_is_sent_again_repeats_no_failed_run() -> None:
+    Path("tools.py").write_text(
+        TOOLS.replace("    return", "    raise OSError('no line')\n    return")
+    )
+
+    async def body(chat: Chat, client: httpx2.AsyncClient) -> None:
+        asked = choice(await chat("pay bob"))["message"]["content"]
+        failed = await chat("pay bob", asked, "yes")
+        again = await chat("pay bob", asked, "yes")
+        assert [failed.status_code, again.status_code] == [500, 500]
+        assert again.json()["error"]["code"] == failed.json()["error"]["code"]
+        assert made() == ["bob 50 "]
+
+    gateway(body, journal=(journal := MemoryJournal()), answers=True)
+    assert [run.parts for run in journal.runs()] == [2]
+
+
+def test_an_answered_run_that_was_interrupted_goes_on() -> None:
+    Path("tools.py").write_text(
+        TOOLS + "\n@weft.tool\nasync def hold(day: str) -> str:\n    import asyncio\n"
+        "    await (asyncio.sleep(0) if Path('go').exists() else asyncio.Event().wait())\n"
+        "    return f'held on {day}'\n"
+    )
+    Path("pay.yaml").write_text(
+        "name: pay\ntools: {hold: ./tools.py:hold}\nnodes:\n  day: {ask: Which day?}\n"
+        '  held: {tool: hold, with: {day: "{{ day }}"}}\noutputs: {done: "{{ held }}"}\n'
+    )
+    journal = MemoryJournal()
+
+    async def body(chat: Chat, client: httpx2.AsyncClient) -> None:
+        asks = choice(await chat("pay bob"))
+        run, asked = asks["asking"]["run"], asks["message"]["content"]
+
+        def pause(event: object) -> None:
+            if isinstance(event, NodeStarted) and event.node == "held":
+                part.pause("the process ends")
+
+        listens = {"listeners": [pause], "journal": journal}
+        part = weft.load("pay.yaml").resume(run, answers={"day": "may"}, **listens)
+        await part.wait()
+        assert journal.runs()[0].standing == "interrupted"
+        Path("go").touch()
+        again = choice(await chat("pay bob", asked, "june"))
+        assert again["message"]["content"] == "held on may"
+
+    gateway(body, journal=journal, answers=True)
+    assert len(journal.runs()) == 1
 
 
 def test_a_stream_ends_with_the_question() -> None:
@@ -217,6 +328,50 @@ def test_a_stream_ends_with_the_question() -> None:
 
     gateway(body)
     assert made() == []
+
+
+def test_a_yes_with_a_reservation_is_refused_over_http_and_in_python() -> None:
+    async def body(chat: Chat, client: httpx2.AsyncClient) -> None:
+        asking = choice(await chat("pay bob"))["asking"]
+        node, run = asking["questions"][0]["node"], asking["run"]
+        for more in ({"reason": "only if 3"}, {"amount": 3}, {"arguments": {"amount": 3}}):
+            value = {"approve": True, **more}
+            posted = await client.post(
+                f"/v1/runs/{run}/answers", json={"node": node, "value": value}
+            )
+            sent = await chat("pay bob", run=run, answers={node: value})
+            for refused in (posted, sent):
+                assert (refused.status_code, "to change arguments" in refused.text) == (400, True)
+        assert made() == []
+
+    gateway(body, journal=MemoryJournal(), answers=True)
+    flow = weft.load("pay.yaml")
+    for answer in ({"approve": True, "reason": "only if 3"}, {"approve": True, "amount": 3}):
+        with pytest.raises(InputError, match="to change arguments, give all of them"):
+            flow.run_sync(answers={"send": answer})
+    assert made() == []
+    assert flow.run_sync(answers={"send": {"approve": True, "reason": ""}}).ok
+    assert made() == ["bob 50 "]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [({"reason": "only if 3"}, "a yes has no reason"), ({"amount": 3}, "no field 'amount'")],
+)
+def test_a_form_with_a_reservation_is_shown_again(more: dict[str, Any], said: str) -> None:
+    shown = []
+
+    async def fill(_: Any, form: Any) -> ElicitResult:
+        if "answer" in form.requested_schema["properties"]:
+            return ElicitResult(action="accept", content={"answer": "may"})
+        shown.append(form.message)
+        again = {"changes": "amount=3", "reason": ""} if len(shown) == 2 else more
+        return ElicitResult(action="accept", content={"approve": True, **again})
+
+    assert mcp(fill).structured_content == {"done": "sent 3 to al"}
+    assert said in shown[1]
+    assert "NAME=VALUE into `changes`" in shown[1]
+    assert made() == ["al 3 may"]
 
 
 def mcp(callback: Any, journal: MemoryJournal | None = None) -> Any:

@@ -66,7 +66,6 @@ def render(text: str) -> Any:
         ("{% if n > 2 %}many{% else %}few{% endif %}", "many"),
         ("{% raw %}{{ as it is }}{% endraw %}", "{{ as it is }}"),
         ("keeps its end\n{{ n }}\n", "keeps its end\n3\n"),
-        ("{# a comment #}x", "x"),
         ("{{ '<b>' }} & x", "<b> & x"),
     ],
 )
@@ -248,6 +247,23 @@ def test_hostile_templates_fail_at_once(text: str) -> None:
 def test_what_templates_do_not_have(text: str) -> None:
     with pytest.raises(BadExpression):
         template(text)
+
+
+@pytest.mark.parametrize("text", ["{# a comment #}x", "a\n{#- b -#}", "{{ n }} {# {{ n }} #}"])
+def test_a_comment_does_not_vanish_from_a_text(text: str) -> None:
+    with pytest.raises(BadExpression, match="no comments"):
+        template(text)
+    assert template(f"{{% raw %}}{text}{{% endraw %}}").render({}) == text
+
+
+@pytest.mark.parametrize("mapping", [{"1": "a", "x": "b"}, {1: "a"}, {"1": "b", 1: "a"}])
+def test_a_number_reads_the_key_that_is_its_text(mapping: dict[Any, str]) -> None:
+    """Keys are texts in JSON: a replayed run has texts where a function returned numbers."""
+    for text in ("{{ d[n] }}", "{{ d[1] }}", "{{ d[n - 0] }}"):
+        assert template(text).render({"d": mapping, "n": 1}) == "a"
+    for text in ("{{ d[true] }}", "{{ d[2] }}"):
+        with pytest.raises(NodeFailed, match="there is no"):
+            template(text).render({"d": {"1": "a"}, "n": 1})
 
 
 def test_messages_hold_no_addresses() -> None:

@@ -16,6 +16,9 @@ RESULT_CHARS: Final = 4_000
 BRIEF_CHARS: Final = 200
 """The most characters of one result in a shortened conversation."""
 
+CHANGED: Final = " (a person changed this call before it was made)"
+"""Follows a call that is not the one that the model requested."""
+
 _NAME_CHARS: Final = 80
 _ARGUMENT_CHARS: Final = 300
 _REASON_CHARS: Final = 500
@@ -23,10 +26,16 @@ _REASON_CHARS: Final = 500
 
 def format_observation(observation: Observation, chars: int = RESULT_CHARS) -> str:
     """`3. search(query="tea") -> "..."`: the call and its outcome, failures included."""
+    changed = "" if observation.requested is None else CHANGED
+    line = f"{observation.number}. {format_call(observation)}{changed}"
+    return f"{line} -> {format_outcome(observation.outcome, chars)}"
+
+
+def format_call(observation: Observation) -> str:
+    """`search(query="tea")`: the call that was made."""
     given = observation.arguments.items()
     arguments = ", ".join(f"{_name(name)}={_json(value)}" for name, value in given)
-    call = f"{observation.number}. {_name(observation.tool)}({arguments})"
-    return f"{call} -> {format_outcome(observation.outcome, chars)}"
+    return f"{_name(observation.tool)}({arguments})"
 
 
 def format_observations(

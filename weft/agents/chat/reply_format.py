@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from weft.core.schema import TypeSchema
 from weft.core.values import JsonSchema, ToolSpec
 
 _OF_A_DOCUMENT = ("$id", "$schema")
@@ -22,9 +23,10 @@ class SchemaDefinitions:
 
         One that refers to itself is moved to the definitions, and referred to.
         """
-        own = {key: value for key, value in schema.items() if key not in _OF_A_DOCUMENT}
+        made = TypeSchema if isinstance(schema, TypeSchema) else dict
+        own = made((key, value) for key, value in schema.items() if key not in _OF_A_DOCUMENT)
         name = f"d{len(self.schemas)}"
-        rebased = _rebase(own, f"#/$defs/{name}")
+        rebased = made(_rebase(own, f"#/$defs/{name}"))
         if rebased == own:
             return own
         self.schemas[name] = rebased

@@ -11,7 +11,7 @@ from weft.agents.agent import AgentOptions, Answer, Observation
 from weft.agents.chat.conversation import Dialogue, begin_dialogue
 from weft.agents.chat.model_call import ModelGaveUp
 from weft.agents.chat.model_output import check_schema
-from weft.agents.chat.observations import RESULT_CHARS, format_observations
+from weft.agents.chat.observations import RESULT_CHARS, format_observation, format_observations
 from weft.agents.chat.prompt import LAST, left_out, repeated
 from weft.agents.chat.reply_format import ReplyFormat
 from weft.agents.loops.tool_calls import Call, RepeatedCalls
@@ -29,14 +29,25 @@ def partial_answer(
 ) -> Answer:
     """`found`, with the results of `calls` in place of the missing answer.
 
-    Raises: `error`, where no call has a result, or where the answer has a schema.
+    Raises: `error`, where no call has a result, or where the answer has a schema; it names the last
+    call that failed, which is often why the model did not come to an answer.
     """
+    error = _with_failed_call(error, calls)
     results = [call for call in calls if call.outcome.ok and call.outcome.via != "cache"]
     if schema is not None or not results:
         raise error
     return replace(
         found, value="\n".join(format_observations(results, _CHARS)), partial=error.message
     )
+
+
+def _with_failed_call(error: AgentError, calls: Sequence[Observation]) -> AgentError:
+    failed = [call for call in calls if call.outcome.failure is not None and call.outcome.attempts]
+    if not failed:
+        return error
+    line = format_observation(failed[-1])
+    message = f"{error.message}; the last call that failed: {line}"
+    return type(error)(message, node=error.node, hint=error.hint)
 
 
 def as_node_value(answer: Answer) -> Answer | Partial:

@@ -17,13 +17,13 @@ from weft.planner.plan import PlanStep
 
 @dataclass(frozen=True, slots=True)
 class CallLedgerEntry:
-    """A call by a node, or its reuse of an earlier one (`reused`)."""
+    """A call by a node, or its reuse of the earlier one of the node `reused`."""
 
     node: NodeId
     step: int
     arguments: Mapping[str, Any]
     planning: int
-    reused: bool = False
+    reused: NodeId | None = None
 
 
 class CallLedger:
@@ -78,7 +78,7 @@ class CallLedger:
             outcome = await context.outcome(before.node)
             if outcome.ok:
                 context.log(f"not made again: as in step {before.step}")
-                self._entries[entry.node] = replace(entry, reused=True)
+                self._entries[entry.node] = replace(entry, reused=before.node)
                 return outcome.value
             if shared:
                 raise NodeFailed(f"the same call failed in step {before.step}: {outcome.failure}")

@@ -13,10 +13,12 @@ from typing import Protocol
 
 from weft.agents.agent import AgentOptions, Answer, Observation, sampling_of
 from weft.agents.chat.model_call import ModelGaveUp
+from weft.agents.chat.observations import format_call
 from weft.agents.loops.base import LoopAgent, partial_answer
 from weft.agents.loops.call_ledger import CallLedger, CallLedgerEntry
 from weft.agents.loops.joiner import Finish, Joiner, Replan
 from weft.agents.loops.plan_attempt import KnownSchemas, PlanAttempt
+from weft.agents.loops.tool_calls import observation_of
 from weft.agents.tools.toolbox import settings_of
 from weft.core.errors import AgentError, PlanError
 from weft.core.events import Outcome
@@ -56,9 +58,10 @@ async def observe_steps(
 
 async def _call(context: NodeContext, step: PlanStep, entry: CallLedgerEntry) -> Observation:
     outcome = await context.outcome(entry.node)
-    if entry.reused and outcome.ok:
+    if entry.reused is not None and outcome.ok:
         outcome = replace(outcome, via="cache")
-    return Observation(entry.step, step.tool, entry.arguments, outcome)
+    found = Observation(entry.step, step.tool, entry.arguments, outcome)
+    return observation_of(context, entry.reused or entry.node, found)
 
 
 def _place(node: NodeId) -> tuple[int, str]:
@@ -162,7 +165,9 @@ class _CompilerRun:
                 break
             since = min((step.number for step in plan.steps), default=0)
             steps = [step for _, step in sorted(self._steps.items())]
-            carried = progress_of(steps, outcomes, self._specs, decision.thought, since=since)
+            carried = progress_of(
+                steps, outcomes, self._specs, decision.thought, since=since, made=_changed(calls)
+            )
         raise AgentError(
             f"there is no answer after {len(self._plans)} rounds and {self._ledger.made} calls",
             hint="allow more rounds or calls, or ask for less",
@@ -275,6 +280,15 @@ class _CompilerRun:
 
 async def _nothing(_: NodeContext, __: Inputs) -> None:
     """Returns nothing: the outcomes are read separately."""
+
+
+def _changed(calls: Sequence[Observation]) -> dict[int, str]:
+    """The calls that a person changed, as they were made, by their step."""
+    found: dict[int, list[str]] = {}
+    for call in calls:
+        if call.requested is not None:
+            found.setdefault(call.number, []).append(format_call(call))
+    return {number: ", ".join(made) for number, made in found.items()}
 
 
 def _once(calls: Sequence[Observation]) -> list[Observation]:

@@ -12,7 +12,12 @@ from weft.agents.agent import AgentOptions, Observation
 from weft.agents.chat.conversation import Dialogue
 from weft.agents.chat.model_call import ready
 from weft.agents.chat.model_output import decode_json, excerpt, fit_answer, text_of
-from weft.agents.chat.observations import BRIEF_CHARS, RESULT_CHARS, format_outcome
+from weft.agents.chat.observations import (
+    BRIEF_CHARS,
+    RESULT_CHARS,
+    format_call,
+    format_outcome,
+)
 from weft.agents.chat.prompt import answer_words
 from weft.agents.chat.reply import ParsedReply, RequestedCall, check_repetition, cut_off_error
 from weft.agents.chat.reply_format import ReplyFormat
@@ -122,13 +127,18 @@ class _ToolDialogue(Dialogue):
         """Append the results of the last reply's calls, each in its own message."""
         assert self._last is not None
         made = tuple(
-            ToolCall(self._id(call.id, observation.number), observation.tool, _arguments(call))
+            ToolCall(
+                self._id(call.id, observation.number),
+                observation.tool,
+                _arguments(call, observation),
+            )
             for call, observation in zip(self._last.tool_calls, observed, strict=False)
         )
         self._conversation.say(Message("assistant", self._last.text, made))
         share = min(RESULT_CHARS, max(_LEAST_CHARS, self.half_chars // len(made)))
         for place, (call, observation) in enumerate(zip(made, observed, strict=True)):
-            appended = notes if place == len(made) - 1 else ()
+            changed = "" if observation.requested is None else _changed(observation)
+            appended = (changed, *notes) if place == len(made) - 1 else (changed,)
             full = _content(observation.outcome, share, appended)
             brief = _content(observation.outcome, min(share, BRIEF_CHARS), appended)
             self._conversation.say(Message("tool", full, tool_call_id=call.id), brief)
@@ -150,8 +160,14 @@ def _requested(call: ToolCall) -> RequestedCall:
     return RequestedCall(call.name, arguments)
 
 
-def _arguments(call: ToolCall) -> str:
-    """The arguments for the server, which parses them as JSON."""
+def _changed(observation: Observation) -> str:
+    return f"A person changed this call before it was made: {format_call(observation)}"
+
+
+def _arguments(call: ToolCall, observation: Observation) -> str:
+    """The arguments of the call that was made, for the server, which parses them as JSON."""
+    if observation.requested is not None:
+        return text_of(observation.arguments)
     return "{}" if _requested(call).problem else call.arguments or "{}"
 
 

@@ -15,10 +15,11 @@ from weft.agents.agent import Observation
 from weft.agents.chat.model_output import excerpt, text_of
 from weft.agents.chat.prompt import repeated
 from weft.agents.tools import tool_logs
+from weft.agents.tools.approval import arguments_made
 from weft.agents.tools.toolbox import settings_of
 from weft.core.errors import AgentError, ToolArgumentError
 from weft.core.events import Outcome
-from weft.core.ids import inside
+from weft.core.ids import NodeId, inside
 from weft.core.ports import ToolRunner
 from weft.core.values import ToolSpec
 from weft.durability.calls.digest import identity
@@ -76,9 +77,16 @@ async def call_all(
     if not outcome.ok:
         raise AgentError(f"no call was made: {outcome.failure or outcome.status}", node=place)
     return tuple(
-        Observation(call.number, call.tool, call.arguments, end)
-        for call, end in zip(calls, outcome.value, strict=True)
+        observation_of(context, node, Observation(call.number, call.tool, call.arguments, end))
+        for node, call, end in zip(ids, calls, outcome.value, strict=True)
     )
+
+
+def observation_of(context: NodeContext, node: NodeId, requested: Observation) -> Observation:
+    """The call that the ended `node` made: `requested`, or what a person made of it."""
+    own = requested.arguments
+    made = arguments_made(context, node, requested.tool, own)
+    return requested if made == own else replace(requested, arguments=made, requested=own)
 
 
 def tool_call_fn(tools: ToolRunner, call: Call) -> NodeFn:
@@ -151,19 +159,28 @@ class RepeatedCalls:
     def _note(self, observation: Observation) -> None:
         failure = observation.outcome.failure
         if failure is None or not failure.retryable:
-            self._made.setdefault(key_of(observation.tool, observation.arguments), observation)
+            for arguments in (observation.requested, observation.arguments):
+                if arguments is not None:
+                    self._made.setdefault(key_of(observation.tool, arguments), observation)
 
     def _repeat(self, context: NodeContext, call: Call, made: Sequence[Observation]) -> Observation:
         """The observation of a call that is not repeated: its result, or a refusal."""
         key = key_of(call.tool, call.arguments)
         before = self.before(call) or next(
-            one for one in made if key_of(one.tool, one.arguments) == key
+            one for one in made if key_of(one.tool, _requested(one)) == key
         )
         context.log(f"not made again: the same as call {before.number}")
         if before.outcome.ok and call.tool in self._repeatable:
             return replace(before, number=call.number, outcome=replace(before.outcome, via="cache"))
-        refused = Outcome("failed", failure=ToolArgumentError(repeated(before.number)).failure())
+        why = ToolArgumentError(repeated(before.number)).failure()
+        refused = Outcome("failed", failure=why, attempts=0)
         return Observation(call.number, call.tool, call.arguments, refused)
+
+
+def _requested(observation: Observation) -> Mapping[str, Any]:
+    """The arguments that the model gave."""
+    own = observation.requested
+    return observation.arguments if own is None else own
 
 
 def _place(call: Call) -> str:

@@ -9,10 +9,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from weft.core.errors import ToolArgumentError, ToolDenied
+from weft.core.ids import NodeId
 from weft.core.ports import BoundTool, ToolRunner
 from weft.core.values import JsonSchema, ToolSpec
 from weft.durability.calls.digest import identity
-from weft.engine.graph.node import AskHuman
+from weft.engine.graph.node import AskHuman, NodeContext
 from weft.engine.scheduler.effects import EFFECTS
 from weft.validation import violation
 
@@ -41,7 +42,10 @@ def needs_approval(rule: ApprovalRule, arguments: Mapping[str, Any]) -> bool:
 
 
 def answer_schema(parameters: JsonSchema) -> JsonSchema:
-    """The schema of an answer: true, false, or an object with a reason or other arguments."""
+    """The schema of an answer: true, false, or an object: a yes may change arguments, a no say why.
+
+    A yes with a reason is none: nothing that it says would be heeded.
+    """
     own = {key: value for key, value in parameters.items() if key != "$defs"}
     properties = {"approve": {"type": "boolean"}, "reason": {"type": "string"}, "arguments": own}
     decision = {
@@ -49,6 +53,8 @@ def answer_schema(parameters: JsonSchema) -> JsonSchema:
         "properties": properties,
         "required": ["approve"],
         "additionalProperties": False,
+        "if": {"properties": {"approve": {"const": True}}},
+        "then": {"properties": {"reason": {"maxLength": 0}}},
     }
     schema: dict[str, Any] = {"anyOf": [{"type": "boolean"}, decision]}
     return {**schema, "$defs": parameters["$defs"]} if "$defs" in parameters else schema
@@ -62,6 +68,9 @@ async def call_approved(
 ) -> Any:
     """Ask a person, and make the call with what they approved. `settle` makes the answer durable.
 
+    An answer to the same call in an earlier attempt, also of a node around it, holds where the call
+    cannot act a second time: a call that must not be repeated then gives its recorded result.
+
     Raises: `ToolDenied` after a no, or where there is no run that could ask; `ToolArgumentError`
     for other arguments that do not fit; what `make` raises.
     """
@@ -71,16 +80,37 @@ async def call_approved(
     schema = answer_schema(spec.parameters)
     question = AskHuman(_question(spec.name, arguments), schema, None, spec.name, dict(arguments))
     about = identity("approval", spec.name, arguments)
-    answer = await scope.context.ask(question, f"approve_{about[:_DIGITS]}", about)
+    acts_once = spec.effect != "unknown"
+    name = _node_name(about)
+    answer = await scope.context.ask(question, name, about, any_attempt=acts_once)
     approved = _approved(spec, arguments, answer)
+    if approved != arguments:
+        scope.context.log(f"a person changed the call: {_call(spec.name, approved)}")
     if settle is not None:
         await settle()
     return await make(approved)
 
 
+def arguments_made(
+    context: NodeContext, node: NodeId, tool: str, arguments: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """The arguments with which the ended `node` made its call of `tool`: a person's, or its own."""
+    answer = context.answer_of(node, _node_name(identity("approval", tool, arguments)))
+    changed = answer.get("arguments") if isinstance(answer, Mapping) else None
+    return changed if isinstance(changed, Mapping) and answer.get("approve") is True else arguments
+
+
+def _node_name(about: str) -> str:
+    return f"approve_{about[:_DIGITS]}"
+
+
 def _question(name: str, arguments: Mapping[str, Any]) -> str:
+    return f"Call {_call(name, arguments)}?"
+
+
+def _call(name: str, arguments: Mapping[str, Any]) -> str:
     text = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
-    return f"Call {name}({text if len(text) <= _SHOWN else text[:_SHOWN] + '...'})?"
+    return f"{name}({text if len(text) <= _SHOWN else text[:_SHOWN] + '...'})"
 
 
 def _approved(spec: ToolSpec, arguments: Mapping[str, Any], answer: Any) -> Mapping[str, Any]:

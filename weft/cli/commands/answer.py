@@ -34,14 +34,16 @@ def answer(
     with report_errors(debug=debug):
         from weft.workflow.history.answer_text import parse_answer
         from weft.workflow.history.answers import PendingQuestions
+        from weft.workflow.history.recorded_workflow import way_on
 
         with journal_at(journal) as opened:
             answers = PendingQuestions(opened)
             question = answers.question(run, node)
             parsed = parse_answer(value, question.schema, question.arguments)
             is_running = answers.give(question, parsed)
+            header = opened.header(question.run)
         if is_running:
             typer.echo(f"answered {clean(question.node)}")
         else:
-            name = run_reference(question.run, journal)
-            typer.echo(f"kept for {clean(question.node)}; go on with: weft resume {name}")
+            way = clean(way_on(header, run_reference(question.run, journal)))
+            typer.echo(f"kept for {clean(question.node)}; go on with: {way}")

@@ -24,11 +24,14 @@ def check(
 ) -> None:
     """Check workflows: syntax, references, types, tools. Nothing runs, no model is called.
 
+    It notes which environment variables of keys are not set here.
+
     Exit status: 0 when all are right, 2 when one is not.
     """
     wrong = 0
     with report_errors(debug=debug):
         from weft.workflow import check as check_file
+        from weft.workflow.runtime.models.factory import unset_keys
 
         for file in files:
             try:
@@ -42,7 +45,7 @@ def check(
                 wrong += 1
             else:
                 typer.echo(f"{clean(str(file))}: ok, {amount(len(flow.nodes), 'node')}")
-                for note in notes:
+                for note in (*unset_keys(flow.unit), *notes):
                     typer.echo(f"  {clean(note)}")
                 for node, others in flow.alternatives.items():
                     typer.echo(f"  {clean(node)}: or {', '.join(map(clean, others))}")

@@ -11,6 +11,7 @@ import typer
 
 from weft.cli import options
 from weft.cli.errors import report_errors, statuses
+from weft.core.errors import BuildError
 
 HELP = f"""Run a workflow.
 
@@ -92,12 +93,16 @@ def run(
     deadline_s = None if deadline is None else options.seconds(deadline)
     when = options.how_durable(durability)
     repeat = _repeated(confirm or (), compare=compare)
-    with report_errors(debug=debug, as_json=as_json):
+    with report_errors(debug=debug, as_json=as_json, file=file):
         from weft.cli.run.session import CommandOptions, session
-        from weft.workflow import load
+        from weft.workflow import check, load
 
-        flow = load(file)
-        flow.check()
+        try:
+            flow = load(file)
+            flow.check()
+        except BuildError:
+            check(file)  # one pass that finds all mistakes
+            raise
         command = CommandOptions(
             as_json=as_json,
             quiet=quiet,

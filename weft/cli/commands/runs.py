@@ -107,6 +107,7 @@ def show(
         from weft.cli.reports.outcome import print_outputs
         from weft.cli.reports.show import history_data, print_lost_calls, print_run, result_data
         from weft.durability.journal.refusals import RunLost
+        from weft.workflow.history.answers import answered_nodes
         from weft.workflow.history.run_history import (
             find_run,
             read_history,
@@ -122,12 +123,14 @@ def show(
                 raise
             read = salvage_history if salvage else read_history
             history, standing = read(opened, summary.run), standing_word(summary)
+            answered = answered_nodes(opened, summary.run)
         result = _result(history) if outputs else None
         if as_json:
-            data = history_data(history, summary, standing)
+            data = history_data(history, summary, standing, answered)
             typer.echo(json_text(data | ({} if result is None else result_data(result))))
         else:
-            print_run(stdout(), history, summary, standing, datetime.now(UTC), journal)
+            now = datetime.now(UTC)
+            print_run(stdout(), history, summary, standing, now, journal, answered)
             if result is not None:
                 stdout().print()
                 print_outputs(stdout(), result.outputs, result.missing)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from weft.cli.text import clean, duration, listing, one_line, plain
 from weft.core.calls import ToolCalled, ToolReturned
 from weft.core.codec import encode
 from weft.core.events import HumanAsked
+from weft.core.ids import NodeId
 from weft.core.ports.journal import Losses, LostRun, RunSummary
 from weft.durability.calls import once_calls
 from weft.durability.journal.refusals import lost
@@ -146,8 +147,12 @@ def print_run(
     standing: str,
     now: datetime,
     place: str | None = None,
+    answered: Collection[NodeId] = (),
 ) -> None:
-    """Print a run without its values. `place`: the value of `--journal`."""
+    """Print a run without its values.
+
+    `place`: the value of `--journal`. `answered`: nodes whose answer waits for the run to go on.
+    """
     run = run_reference(summary.run, place)
     line = Text(clean(summary.flow) + " ", "bold").append(standing, STYLES.get(standing, ""))
     line.append(f"  {clean(summary.run)}", "dim")
@@ -163,16 +168,24 @@ def print_run(
     print_losses(console, history.losses)
     console.print()
     print_outcomes(console, rows(history.trace))
-    _questions(console, list(history.questions.values()), run)
+    questions = list(history.questions.values())
+    _questions(console, questions, run, answered)
     print_effects(console, history, run)
     print_times(console, history.trace)
     console.print(f"{summary.records:,} records, {stored_bytes(history):,} bytes as text")
-    if standing in ("interrupted", "failed", "partial", "cancelled"):
-        console.print(f"go on with it: weft resume {run}", soft_wrap=True)
+    ready = questions and all(question.node in answered for question in questions)
+    left = standing == "asking" and ready and summary.standing != "asking"
+    if left or standing in ("interrupted", "failed", "partial", "cancelled"):
+        from weft.workflow.history.recorded_workflow import way_on  # it loads the compiler
+
+        way = clean(way_on(history.header, run))
+        console.print(f"go on with it: {way}", soft_wrap=True)
 
 
-def history_data(history: RunHistory, summary: RunSummary, standing: str) -> dict[str, object]:
-    """The run as JSON data."""
+def history_data(
+    history: RunHistory, summary: RunSummary, standing: str, answered: Collection[NodeId] = ()
+) -> dict[str, object]:
+    """The run as JSON data. `answered`: as in `print_run`."""
     return {
         **run_data(summary, standing),
         "weft": history.header.weft,
@@ -188,6 +201,7 @@ def history_data(history: RunHistory, summary: RunSummary, standing: str) -> dic
                 "node": asked.node,
                 "question": asked.question,
                 "schema": plain(asked.schema),
+                "answered": asked.node in answered,
                 **({"tool": asked.tool, "arguments": plain(asked.arguments)} if asked.tool else {}),
             }
             for asked in history.questions.values()
@@ -212,13 +226,18 @@ def stored_bytes(history: RunHistory) -> int:
     return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
 
 
-def _questions(console: Console, asked: Sequence[HumanAsked], run: str) -> None:
+def _questions(
+    console: Console, asked: Sequence[HumanAsked], run: str, answered: Collection[NodeId]
+) -> None:
     for question in asked:
         console.print(Text(clean(question.node), "bold").append(" asks: "), end="")
         if question.tool:
             print_call(console, question.tool, question.arguments)
         else:
             console.print(clean(question.question).rstrip(), soft_wrap=True)
+        if question.node in answered:
+            console.print("  answered; the run has not gone on with it yet", style="dim")
+            continue
         hint = expected(question.schema)
         command = f"  weft answer {run} {clean(question.node)} VALUE"
         command += f"   ({clean(hint)})" if hint else ""

@@ -210,6 +210,9 @@ class Journal(Protocol):
         settles them: their node was answered or ended, or the run ended.
         """
 
+    def pending_letters(self, run: RunId) -> Sequence[Letter]:
+        """The signals of a run that no record settles yet, in the order sent. Takes none."""
+
     def prune(
         self,
         *,

@@ -376,7 +376,9 @@ def unrefused(answer: Completion) -> Completion:
     return answer
 
 
-def cut_off(what: str, tokens: int | None) -> OutputTruncated:
+def cut_off(
+    what: str, tokens: int | None, hint: str = "raise max_tokens, or ask for less"
+) -> OutputTruncated:
     """The error for `what`, a value that ends in the middle because its `tokens` were used up."""
     where = "" if tokens is None else f" at {tokens} tokens"
-    return OutputTruncated(f"{what} was cut off{where}", hint="raise max_tokens, or ask for less")
+    return OutputTruncated(f"{what} was cut off{where}", hint=hint)

@@ -6,5 +6,15 @@ false alarms.
 
 from weft.core.schema.comparison import mismatch
 from weft.core.schema.lookup import array_of, at, declared, references
+from weft.core.schema.type_schema import TypeSchema, closed, truncation_hint
 
-__all__ = ["array_of", "at", "declared", "mismatch", "references"]
+__all__ = [
+    "TypeSchema",
+    "array_of",
+    "at",
+    "closed",
+    "declared",
+    "mismatch",
+    "references",
+    "truncation_hint",
+]

@@ -114,8 +114,10 @@ class _Lookup:
         return _joined("anyOf", schemas) if len(schemas) == len(found) else None
 
     def _own(self, schema: Mapping[str, Any], step: str | int) -> Part | None:
-        word = f"property {step!r}" if isinstance(step, str) else f"item {step}"
         left = kinds(schema)
+        if isinstance(step, int) and left == {"object"} and member(schema, str(step)):
+            step = str(step)  # the keys of an object are texts
+        word = f"property {step!r}" if isinstance(step, str) else f"item {step}"
         if ("object" if isinstance(step, str) else "array") not in left:
             raise LookupError(f"{self._place} is {named(left) or 'nothing'} and has no {word}")
         if isinstance(step, str):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import pad, scaled_dot_product_attention
 
 from weft.core.errors import CapabilityError
 from weft.decoding.network.cache import KvCache
@@ -62,6 +64,32 @@ def attend(
     return found.unflatten(1, (-1, keys.shape[3]))[None], None
 
 
+@cache
+def rows_depend(dtype: torch.dtype, queries_per_key: int, head_dim: int) -> bool:
+    """Whether a CPU's attention gives a query other bits beside the queries of a draft than alone.
+
+    Found out by trying: kernels differ by the processor.
+    """
+    drafts, tokens, columns = 32, 8, 512
+    random = torch.Generator().manual_seed(0)
+
+    def drawn(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, head_dim, generator=random).to(dtype)
+
+    queries = drawn(drafts * tokens, 1, queries_per_key)
+    keys, values = drawn(1, 1, columns), drawn(1, 1, columns)
+    mask = torch.zeros(1, 1, 1, columns, dtype=dtype)
+
+    def found(block: int) -> torch.Tensor:
+        blocks = len(queries) // block
+        shown = mask.expand(blocks, 1, block * queries_per_key if block > 1 else 1, columns)
+        group = AttentionGroup(0, len(queries), 0, 1, columns, shown, block)
+        return attend_group(group, queries, keys, values, None)
+
+    with torch.inference_mode():
+        return not torch.equal(found(1), found(tokens))
+
+
 def attend_group(
     group: AttentionGroup,
     query: torch.Tensor,
@@ -77,6 +105,8 @@ def attend_group(
     """
     slots, kv_heads, _, width = keys.shape
     queries, tokens = query[group.first : group.last], group.last - group.first
+    if group.block:
+        return _attend_in_blocks(group, queries, keys, values, scaling)
     if tokens == slots:
         found = scaled_dot_product_attention(queries, keys, values, group.mask, scale=scaling)
         return found.reshape(tokens, -1)
@@ -87,3 +117,29 @@ def attend_group(
     )
     apart = found.reshape(slots, kv_heads, -1, each, width)
     return apart.permute(0, 3, 1, 2, 4).reshape(tokens, -1)
+
+
+def _attend_in_blocks(
+    group: AttentionGroup,
+    queries: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    scaling: float | None,
+) -> torch.Tensor:
+    """As `attend_group`, in products of one size, so that a token's bits do not depend on how many
+    others are read with it. queries: those of the group alone; keys, values: of its one slot.
+    """
+    assert group.mask is not None
+    blocks, block = len(group.mask), group.block
+    tail = blocks * block - len(queries) - group.lead
+    padded = pad(queries, (0, 0) * 3 + (group.lead, tail)) if block > 1 else queries
+    laid = padded.unflatten(0, (blocks, block)).permute(0, 2, 3, 1, 4).flatten(2, 3)
+    found = scaled_dot_product_attention(
+        laid,
+        keys.expand(blocks, -1, -1, -1),
+        values.expand(blocks, -1, -1, -1),
+        group.mask,
+        scale=scaling,
+    )
+    apart = found.unflatten(2, (-1, block)).permute(0, 3, 1, 2, 4)
+    return apart.reshape(blocks * block, -1)[group.lead : group.lead + len(queries)]

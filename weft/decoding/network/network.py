@@ -15,6 +15,7 @@ import torch
 
 from weft.core.errors import CapabilityError
 from weft.core.ports.model import Placed
+from weft.decoding.network.attention import rows_depend
 from weft.decoding.network.cache import KvCache
 from weft.decoding.network.fused_decoder import FusedDecoder, FusedLayer
 from weft.decoding.network.layers import (
@@ -98,6 +99,10 @@ class Network:
         self._options = options
         self._first = first
         self._rotary: Rotary | None = None
+        queries_per_key = self._heads // self._kv_heads
+        self._by_token = model.device.type == "cpu" and rows_depend(
+            model.dtype, queries_per_key, self._head_dim
+        )
         self._decoder = find_layers(model, self.layers)
         self.quantization: Quantization = "none"
         self._fused: FusedDecoder | None = None
@@ -260,6 +265,7 @@ class Network:
                 device=self._model.device,
                 rotary=self.rotary() if any(span.view for span in spans) else None,
                 padding=self._padding,
+                by_token=self._by_token,
             )
             return _span_outputs(step, LogitRows.of(self._logits(step)))
 

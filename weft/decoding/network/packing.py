@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
 
 import torch
+from torch.nn.functional import pad
 
 from weft.decoding.network.rotary import Rotary
 from weft.decoding.network.segments import KvSegment, SegmentAttention, plan_segments
@@ -48,6 +49,13 @@ def few_shapes(columns: int, prompt: bool) -> int:
 def padding_for(device: torch.device) -> ColumnPadding | None:
     """Without graphs. None: no column is computed that no token sees."""
     return whole_lanes if device.type == "cpu" else None
+
+
+_BLOCK = 32
+"""Kernels of a CPU may add the sums of a query in another order beside other queries, or over more
+columns. So a token of a prompt always attends in a product of one size: that of the block of so
+many tokens, counted from the beginning, over the columns up to its end.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +121,9 @@ class AttentionGroup:
 
     Tokens `first:last` of the step belong to slots `low:high`, equally many to each. `mask` is
     added to the scores: [slots or 1, 1, 1 or queries, columns]; None lets all see all columns.
-    `columns` may reach beyond what any token sees.
+    `columns` may reach beyond what any token sees. `block`: the tokens of one slot attend in blocks
+    of so many, and `mask` has the blocks first; 0: all together. `lead`: how many rows of the
+    block are empty before the first token.
     """
 
     first: int
@@ -122,6 +132,8 @@ class AttentionGroup:
     high: int
     columns: int
     mask: torch.Tensor | None
+    block: int = 0
+    lead: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,25 +183,29 @@ def pack(
     device: torch.device,
     rotary: Rotary | None = None,
     padding: ColumnPadding | None = None,
+    by_token: bool = False,
 ) -> PackedBatch:
     """Lay spans out for one pass: single tokens by slot, longer spans, then those with views.
 
     Views need `rotary`. `padding`: see `padding_for`; with it attention always has a mask, but for
-    blocks that see all.
+    blocks that see all. `by_token`: drafts attend token by token, as the tokens of an answer do,
+    where `attention.rows_depend` says that their bits need it.
     """
-    singles = sorted((s for s in spans if s.single), key=lambda span: span.slot)
+    cpu = device.type == "cpu"
     viewing = [span for span in spans if span.view]
-    longer = [span for span in spans if not span.single and not span.view]
+    blocks = {span.slot for span in spans if cpu and _in_blocks(span, by_token)}
+    singles = [span for span in spans if span.single and span.slot not in blocks]
+    singles.sort(key=lambda span: span.slot)
+    longer = [s for s in spans if not s.view and (s.slot in blocks or not s.single)]
     ordered = (*singles, *longer, *viewing)
     groups: list[AttentionGroup] = []
     first = 0
     for run in (*_neighbours(singles), *_alike(longer)):
         last = first + sum(len(span.tokens) for span in run)
-        mask = _mask(run, queries_per_key, dtype, padding)
-        columns = max(span.reach for span in run)
-        if mask is not None:
-            mask, columns = mask.to(device), mask.shape[-1]
-        groups.append(AttentionGroup(first, last, run[0].slot, run[-1].slot + 1, columns, mask))
+        if run[0].slot in blocks:
+            groups += _blocks(run[0], first, queries_per_key, dtype, padding or whole_lanes)
+        else:
+            groups.append(_together(run, first, last, queries_per_key, dtype, device, padding))
         first = last
     segment_attention = None
     if viewing:
@@ -258,6 +274,53 @@ def _is_open(span: Span) -> bool:
     return isinstance(sight, BlockMask) and span.reach == sight.end and sight.is_open(span.columns)
 
 
+def _in_blocks(span: Span, by_token: bool) -> bool:
+    """Whether `_blocks` lays a span out: not single tokens, placed prompts and diffusion blocks."""
+    if span.view:
+        return False
+    if span.prompt:
+        return span.placement is None
+    return by_token and len(span.tokens) > 1 and not isinstance(span.placement, BlockMask)
+
+
+def _blocks(
+    span: Span, first: int, queries_per_key: int, dtype: torch.dtype, padding: ColumnPadding
+) -> Iterator[AttentionGroup]:
+    """One group for each block of a prompt, or one with a block for each token of an answer."""
+    slot, tokens, columns = span.slot, len(span.tokens), span.columns
+    if not span.prompt:
+        seen = pad(_seen(span, span.reach), (0, padding(span.reach, False) - span.reach))
+        mask = _hiding(seen, dtype)[:, None, None]
+        yield AttentionGroup(first, first + tokens, slot, slot + 1, seen.shape[1], mask, block=1)
+        return
+    for (number, _), rows in groupby(
+        range(tokens), lambda row: (columns[row] // _BLOCK, columns[row] - row)
+    ):
+        inside, width = list(rows), (number + 1) * _BLOCK
+        lead = columns[inside[0]] % _BLOCK
+        causal = torch.ones(_BLOCK, width, dtype=torch.bool).tril(number * _BLOCK)
+        mask = _hiding(causal.repeat(queries_per_key, 1), dtype)[None, None]
+        low, high = first + inside[0], first + inside[-1] + 1
+        yield AttentionGroup(low, high, slot, slot + 1, width, mask, _BLOCK, lead)
+
+
+def _together(
+    run: Sequence[Span],
+    first: int,
+    last: int,
+    queries_per_key: int,
+    dtype: torch.dtype,
+    device: torch.device,
+    padding: ColumnPadding | None,
+) -> AttentionGroup:
+    """The group of spans that attend in one product."""
+    mask = _mask(run, queries_per_key, dtype, padding)
+    columns = max(span.reach for span in run)
+    if mask is not None:
+        mask, columns = mask.to(device), mask.shape[-1]
+    return AttentionGroup(first, last, run[0].slot, run[-1].slot + 1, columns, mask)
+
+
 def _mask(
     run: Sequence[Span], queries_per_key: int, dtype: torch.dtype, padding: ColumnPadding | None
 ) -> torch.Tensor | None:
@@ -279,6 +342,11 @@ def _mask(
     mask = torch.full((*visible.shape[:-1], filled), float("-inf"), dtype=dtype)
     mask[..., :width].masked_fill_(visible, 0.0)
     return mask
+
+
+def _hiding(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """0 where a column is seen, else minus infinity."""
+    return torch.zeros(visible.shape, dtype=dtype).masked_fill_(~visible, float("-inf"))
 
 
 def _seen(span: Span, width: int) -> torch.Tensor:

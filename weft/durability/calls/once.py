@@ -23,7 +23,7 @@ from weft.core.recorded_errors import error_of_failure
 from weft.core.redaction import Redactor
 from weft.core.values import JsonSchema
 from weft.durability.calls.history import Confirmation, OnceMemory, RecordedCall
-from weft.engine.scheduler.effects import CallSite, carried_out, unknown_end, word_for
+from weft.engine.scheduler.effects import CallSite, carried_out, in_python, unknown_end, word_for
 
 if TYPE_CHECKING:
     from weft.durability.calls.log import CallLog
@@ -133,7 +133,7 @@ def check_reported(
         raise EffectUnknown(
             f"{name} cannot have returned what was said of its call: {why}",
             hint=f"resume with --confirm {word_for(node, 'done:JSON')}, "
-            f"what it returned as JSON{described(result)}",
+            f"what it returned as JSON{described(result)}{in_python(node)}",
         )
 
 
@@ -179,7 +179,7 @@ def replaced(node: NodeId, name: str) -> EffectUnknown:
     return EffectUnknown(
         f"a call was made here with other arguments: to call {name} now would act twice",
         hint=f"resume with --confirm {word_for(node, 'done')} to keep what was done, "
-        f"or {word_for(node, 'repeat')}",
+        f"or {word_for(node, 'repeat')}{in_python(node)}",
     )
 
 

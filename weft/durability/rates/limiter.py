@@ -110,16 +110,19 @@ class RateLimiter:
 
     async def _granted(self, ticket: str, tokens: int) -> None:
         queue, logged = self._queue, False
+
+        def ask(window: RateWindow, now_s: float) -> tuple[float, float]:
+            wait_s = window.ask(ticket, tokens, self.limits, now_s)
+            return wait_s, window.due_s(ticket, self.limits) if wait_s else 0.0
+
         while True:
             queue.freed.clear()
-            wait_s = await self._changed(
-                lambda window, now_s: window.ask(ticket, tokens, self.limits, now_s)
-            )
+            wait_s, due_s = await self._changed(ask)
             if not wait_s:
                 return
             if self._log is not None and not logged:
                 logged = True
-                self._log(f"waits for {self._limit_text}: about {wait_s:.3g} s")
+                self._log(f"waits for {self._limit_text}: up to {max(wait_s, due_s):.3g} s")
             timer = self._clock.call_later(wait_s, queue.freed.set)
             try:
                 await queue.freed.wait()

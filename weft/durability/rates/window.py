@@ -80,6 +80,13 @@ class RateWindow:
         entry[2] = self._now_s + wait_s + _LEASE_S
         return max(wait_s, 0.001)
 
+    def due_s(self, ticket: str, limits: RateLimits) -> float:
+        """The seconds until the waiting request of `ticket` is granted, as far as can be seen now.
+
+        `ask` may return less: then things may have changed, and it is worth asking again.
+        """
+        return max(self._planned(ticket, limits) - self._now_s, 0.0)
+
     def settle(self, ticket: str, tokens: int) -> None:
         """The request of `ticket` has used so many tokens; without effect once it is long ago."""
         found = self._open.pop(ticket, None)

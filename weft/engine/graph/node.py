@@ -117,14 +117,23 @@ class NodeContext(Protocol):
         Raises: `UnknownReference`, or `CycleError` when `node` cannot end before this one.
         """
 
-    async def ask(self, question: AskHuman, name: str, identity: str) -> Any:
+    async def ask(
+        self, question: AskHuman, name: str, identity: str, *, any_attempt: bool = False
+    ) -> Any:
         """A person's answer: a node `name` inside this one asks `question` (without `then`).
 
         `identity` names the content of the question, and `name` should be derived from it: a
         resumed run takes a recorded answer for the same name and identity. An earlier attempt's
-        answer holds for this one.
+        answer holds for this one; with `any_attempt` also that of an attempt of a node around it,
+        at the same place.
 
         Raises: `Cancelled` when the question is cancelled, or its time is up.
+        """
+
+    def answer_of(self, node: NodeId, name: str) -> Any:
+        """The answer to the question `name` that holds for `node`, which has ended; else None.
+
+        Raises: `UnknownReference`.
         """
 
     def items(self, streamed: StreamedItems) -> AsyncGenerator[Any, None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Any
 
 from weft.core.errors import Cancelled, Failure, RunError, UnknownReference
@@ -18,7 +18,7 @@ from weft.core.events import (
     NodeStreamed,
     Outcome,
 )
-from weft.core.ids import NodeId, RunId, attempt, inside, stem
+from weft.core.ids import NodeId, RunId, attempt, attempts, inside, stem
 from weft.core.ports import Program
 from weft.core.values import Denoised, Speculated, Usage
 from weft.engine.graph.node import QUESTION, AskHuman, Inputs, Node, NodeContext, StreamedItems
@@ -111,9 +111,15 @@ class AttemptContext:
         self._must_run()
         return await self._run.outcome(self._state, node)
 
-    async def ask(self, question: AskHuman, name: str, identity: str) -> Any:
+    async def ask(
+        self, question: AskHuman, name: str, identity: str, *, any_attempt: bool = False
+    ) -> Any:
         self._must_run()
-        return await self._run.ask(self._state, question, name, identity)
+        return await self._run.ask(self._state, question, name, identity, any_attempt=any_attempt)
+
+    def answer_of(self, node: NodeId, name: str) -> Any:
+        self._must_run()
+        return self._run.answer_of(node, name)
 
     async def items(self, streamed: StreamedItems) -> AsyncGenerator[Any, None]:
         for node in streamed.nodes:
@@ -246,15 +252,28 @@ class RunHost(ABC):
                 waiter.set_result(outcome)
                 self._waits.end(waiting, task)
 
-    async def ask(self, asking: NodeState, question: AskHuman, name: str, identity: str) -> Any:
-        """Ask in a node inside `asking`; an answer to an earlier attempt of `asking` counts."""
+    async def ask(
+        self,
+        asking: NodeState,
+        question: AskHuman,
+        name: str,
+        identity: str,
+        *,
+        any_attempt: bool = False,
+    ) -> Any:
+        """Ask in a node inside `asking`; an answer to an earlier attempt of `asking` counts.
+
+        `any_attempt`: also one to an attempt of a node around it, unless the record of this run has
+        the question here too, as before such an answer counted.
+        """
         states = self._scheduler.states
-        for number in range(1, asking.attempt):
-            before = states.get(inside(attempt(asking.node.id, number), name))
-            if before is not None and before.outcome is not None and before.outcome.ok:
-                return before.outcome.value
         scope = attempt(asking.node.id, max(1, asking.attempt))
         node, copy = inside(scope, name), 1
+        places = [inside(attempt(asking.node.id, n), name) for n in range(1, asking.attempt)]
+        if any_attempt and not self._scheduler.has_asked(node, question):
+            places += [inside(place, name) for place in attempts(scope) if place != scope]
+        if (before := self._answered(places)) is not None:
+            return before.value
         while node in states:
             copy += 1
             node = inside(scope, f"{name}_{copy}")
@@ -267,6 +286,21 @@ class RunHost(ABC):
         if not outcome.ok:
             raise Cancelled(str(outcome.failure or "the question was cancelled"), node=node)
         return outcome.value
+
+    def answer_of(self, node: NodeId, name: str) -> Any:
+        """See `NodeContext.answer_of`."""
+        state = self._scheduler.states.get(node)
+        if state is None or state.outcome is None:
+            raise UnknownReference(f"there is no node {node!r} that has ended")
+        last = attempt(node, max(1, state.attempt, state.outcome.attempts))
+        found = self._answered(inside(place, name) for place in attempts(last))
+        return None if found is None else found.value
+
+    def _answered(self, places: Iterable[NodeId]) -> Outcome | None:
+        """The outcome of the first node in `places` that has succeeded."""
+        states = (self._scheduler.states.get(place) for place in places)
+        ends = (state.outcome for state in states if state is not None)
+        return next((end for end in ends if end is not None and end.ok), None)
 
     @abstractmethod
     def _waits_changed(self) -> None:

@@ -221,14 +221,21 @@ def unknown_end(node: NodeId, what: str) -> EffectUnknown:
 
 def carried_out(node: NodeId, message: str) -> EffectUnknown:
     """The error of a call that was made, and whose result cannot be used."""
-    hint = f"resume with --confirm {word_for(node, 'done:JSON')}, its result"
+    hint = f"resume with --confirm {word_for(node, 'done:JSON')}, its result{in_python(node)}"
     return EffectUnknown(message, hint=hint)
 
 
 def _confirm_hint(node: NodeId) -> str:
     """The hint for a call of `node` that may have been carried out."""
     done, repeat = word_for(node, "done:JSON"), word_for(node, "repeat")
-    return f"find out, then resume with --confirm {done} (what it returned), or {repeat}"
+    words = f"--confirm {done} (what it returned), or {repeat}{in_python(node)}"
+    return f"find out, then resume with {words}"
+
+
+def in_python(where: str) -> str:
+    """What a program says instead of `--confirm`, at the end of a hint."""
+    place = in_any_attempt(NodeId(where))
+    return f'; in Python with confirmed={{"{place}": weft.Confirmation("done", RESULT)}}'
 
 
 def word_for(where: str, word: str) -> str:

@@ -261,6 +261,13 @@ class NodeLifecycle(NodeExpansion):
         about = ask.tool, ask.arguments
         self.out.append(HumanAsked(node, ask.question, ask.schema, self.now, recalled, *about))
 
+    def has_asked(self, node: NodeId, question: AskHuman) -> bool:
+        """Whether the record has the question as the first of `node`, answered or open."""
+        if self._recall is None:
+            return False
+        answered = self._recall.answer(node, 1, 0) is not None
+        return answered or self._recall.asks(node, 1, 0, question.question, question.schema)
+
     def _pause(self, state: NodeState, phase: NodePhase) -> None:
         state.phase = phase
         state.epoch += 1

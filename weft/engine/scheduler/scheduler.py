@@ -126,6 +126,10 @@ class Scheduler:
         """The nodes that wait for a person; read only."""
         return self._nodes.questions
 
+    def has_asked(self, node: NodeId, question: AskHuman) -> bool:
+        """Whether the record has the question as the first of `node`, answered or open."""
+        return self._nodes.has_asked(node, question)
+
     @property
     def usage(self) -> Usage:
         """The consumption so far."""

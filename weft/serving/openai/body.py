@@ -13,6 +13,7 @@ from typing import Any, Final
 from weft.core.content import Audio, ContentPart, File, Image
 from weft.core.errors import CapabilityError, ModelRequestError, SpecError
 from weft.core.ports.model import Capabilities, ModelRequest, check_media
+from weft.core.schema import closed
 from weft.core.values import AUTOREGRESSIVE, JsonSchema, Lossless, Message, ToolSpec
 from weft.decoding.options import PLAIN_NAMES, format_decoder
 from weft.serving.extra_arguments import DECODE, FIELD, NODE, RESERVED_FIELDS, SEED, TEMPERATURE
@@ -295,10 +296,11 @@ def _tool(tool: ToolSpec, server: Server) -> Body:
 
 
 def _format(schema: JsonSchema, server: Server) -> Body:
-    strict = _may_be_strict(schema, server)
+    sent = closed(schema)
+    strict = _may_be_strict(sent, server)
     return {
         "type": "json_schema",
-        "json_schema": {"name": "answer", "schema": dict(schema), "strict": strict},
+        "json_schema": {"name": "answer", "schema": dict(sent), "strict": strict},
     }
 
 

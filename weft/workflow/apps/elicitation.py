@@ -16,6 +16,8 @@ from weft.workflow.runtime.options import AnswerFunction
 
 _PRIMITIVE = frozenset(("boolean", "integer", "number"))
 _TRIES = 3
+_FIELDS = frozenset(("approve", "reason", "changes"))
+_TO_CHANGE = "to change arguments, write NAME=VALUE into `changes`"
 
 
 def answer_function(session: ServerSession) -> AnswerFunction | None:
@@ -50,7 +52,7 @@ def _form(question: PendingQuestion) -> dict[str, Any]:
     if question.is_approval:
         properties: dict[str, Any] = {
             "approve": {"type": "boolean", "title": f"Call {question.tool}"},
-            "reason": {"type": "string", "description": "Why not."},
+            "reason": {"type": "string", "description": "Why not; only with a no."},
             "changes": {"type": "string", "description": "Other arguments: NAME=VALUE ..."},
         }
         return {"type": "object", "properties": properties, "required": ["approve"]}
@@ -67,10 +69,15 @@ def _value(question: PendingQuestion, content: dict[str, Any]) -> Any:
     if not question.is_approval:
         given = content.get("answer")
         return given if given is None else parse_answer(_as_text(given), schema)
+    unknown = [name for name, value in content.items() if name not in _FIELDS and value is not None]
+    if unknown:
+        raise InputError(f"the form has no field {unknown[0]!r}; {_TO_CHANGE}")
+    reason, changes = content.get("reason"), content.get("changes")
     if content.get("approve") is not True:
-        reason = content.get("reason")
         return {"approve": False, "reason": reason} if reason else False
-    changes = content.get("changes")
+    if reason:
+        text = "a yes has no reason, and would make the whole call; say no with it"
+        raise InputError(f"{text}, or: {_TO_CHANGE}")
     return parse_answer(f"yes {changes}", schema, question.arguments) if changes else True
 
 

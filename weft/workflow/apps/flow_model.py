@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from weft.core.errors import InputError, ModelUnavailable
 from weft.core.events import Listener, NodeRerouted
+from weft.core.ids import NodeId, RunId
 from weft.core.ports import (
     Capabilities,
     ModelClient,
@@ -22,9 +23,11 @@ from weft.workflow.apps.asking import (
     ANSWERS,
     RUN,
     ContinuedRun,
-    WrongAnswer,
+    EndedRun,
+    OpenRun,
+    PastRun,
     asking_text,
-    continued_run,
+    past_run,
 )
 from weft.workflow.apps.served import RecordingOptions, ServedFlow
 from weft.workflow.document import WorkflowDocument
@@ -174,14 +177,13 @@ class FlowModel:
         live = request.extra.get("stream") is not False
         answer_stream = AnswerStream(self._flow.nodes, self._speaker if live else None)
         reasoning = sent = ""
-        try:
-            start = await self._starter(request)
-        except WrongAnswer as error:
-            questions = [question.data() for question in error.questions]
-            again = self._asking(questions, error.run, before=error.message)
+        past = await self._past(request)
+        if isinstance(past, OpenRun | EndedRun):
+            again = await asyncio.to_thread(self._reply_again, past, request)
             yield TextDelta(again.text)
             yield again
             return
+        start = await self._starter(request, past)
         writers = set(self._writers)
         async with self._runs.start(start) as stream:
             async for event in stream:
@@ -206,11 +208,24 @@ class FlowModel:
             answer = stream.run.redacted(self._answer_text(result))
             if text := answer_stream.rest(answer):
                 yield TextDelta(text)
-            usage = result.usage
-            ends = [result.outcomes.get(node) for node in writers]
+        yield self._completion(result, answer, writers, reasoning)
+
+    def _completion(
+        self, result: FlowResult, answer: str, writers: Iterable[NodeId], reasoning: str = ""
+    ) -> Completion:
+        ends = [result.outcomes.get(node) for node in writers]
         cut_off = any(end is not None and end.partial for end in ends)
         finish: FinishReason = "length" if cut_off else "stop"
-        yield Completion(answer, finish, usage=usage, model=self.model, reasoning=reasoning)
+        return Completion(answer, finish, usage=result.usage, model=self.model, reasoning=reasoning)
+
+    def _reply_again(self, past: OpenRun | EndedRun, request: ModelRequest) -> Completion:
+        """The reply of a run that nothing is done for. Raises: the reason why there is none."""
+        if isinstance(past, OpenRun):
+            questions = [question.data() for question in past.questions]
+            return self._asking(questions, past.run, before=past.problem)
+        _began(request, past.history.run)
+        result = past.result(self._flow.document)
+        return self._completion(result, self._answer_text(result), self._writers)
 
     async def aclose(self) -> None:
         await self._runs.aclose()
@@ -239,15 +254,21 @@ class FlowModel:
             questions=tuple(questions),
         )
 
-    async def _starter(self, request: ModelRequest) -> Callable[[Listener], FlowRun]:
-        """What prepares the run of a request, or the next part of one. Raises: `InputError`."""
+    async def _past(self, request: ModelRequest) -> PastRun | None:
+        """The run that a request is about; None: it begins one. Raises: as `past_run`."""
         if self._journal is not None:
-            past = await asyncio.to_thread(continued_run, request, self._flow.name, self._journal)
-            if past is not None:
-                return lambda on: self._start(request, past, on)
-        elif not request.extra.keys().isdisjoint((RUN, ANSWERS)):
+            return await asyncio.to_thread(past_run, request, self._flow.name, self._journal)
+        if not request.extra.keys().isdisjoint((RUN, ANSWERS)):
             hint = "serve it with `answers` and a journal"
             raise InputError(f"runs of {self.model} cannot be continued here", hint=hint)
+        return None
+
+    async def _starter(
+        self, request: ModelRequest, past: ContinuedRun | None
+    ) -> Callable[[Listener], FlowRun]:
+        """What prepares the run of a request, or the next part of one. Raises: `InputError`."""
+        if past is not None:
+            return lambda on: self._start(request, past, on)
         inputs = self.inputs.of(request.messages, request.extra.get("inputs"))
         checked = await check_inputs_async(self._flow.document, inputs)
         return lambda on: self._start(request, checked, on)
@@ -265,9 +286,8 @@ class FlowModel:
         else:
             seed = None if seed is None else seed % _SEEDS
             run = self._served.start(begin, (listener, *others), deadline=deadline, seed=seed)
-        began = request.extra.get("began")
-        if run.recorded and began is not None:
-            began(run.id)
+        if run.recorded:
+            _began(request, run.id)
         return run
 
     def _answer_text(self, result: FlowResult) -> str:
@@ -280,3 +300,9 @@ class FlowModel:
 
     def _is_closed(self) -> ModelUnavailable:
         return ModelUnavailable(f"{self.model} is closed")
+
+
+def _began(request: ModelRequest, run: RunId) -> None:
+    began = request.extra.get("began")
+    if began is not None:
+        began(run)

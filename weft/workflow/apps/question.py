@@ -57,7 +57,7 @@ class QuestionFlow:
             return self._begun(given, options.journal, None)
         with journal_or_own(options.journal) as (journal, own):
             if options.resume is not None:
-                return self._resumed(given, journal, own, options.resume)
+                return self._resumed(given, journal, own, options)
             return self._begun(given, journal, own)
 
     def _begun(
@@ -70,9 +70,11 @@ class QuestionFlow:
         return FlowRun(unit, self.inputs, settings, past)
 
     def _resumed(
-        self, given: Mapping[str, Any], journal: Journal, own: Journal | None, run: str
+        self, given: Mapping[str, Any], journal: Journal, own: Journal | None, options: AskSettings
     ) -> FlowRun:
-        claimed = claim_run(journal, run, unit=self.flow.unit)
+        claimed = claim_run(
+            journal, options.resume or "", unit=self.flow.unit, confirmed=options.confirmed
+        )
         if dict(claimed.inputs) != dict(self.inputs):
             claimed.release()
             hint = "ask what it asked, or go on with it by `weft resume`"

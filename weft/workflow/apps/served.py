@@ -12,13 +12,13 @@ from weft.core.events import Event, Listener, NodeFinished
 from weft.core.ids import RunId
 from weft.core.ports import ModelClient
 from weft.core.ports.journal import Journal
-from weft.workflow.apps.asking import ContinuedRun
+from weft.workflow.apps.asking import SEND_AGAIN, ContinuedRun
 from weft.workflow.document.inputs import CheckedInputs
 from weft.workflow.document.spec.document import walk
 from weft.workflow.document.spec.nodes import AskNode
 from weft.workflow.document.spec.settings import Durability
 from weft.workflow.flow import Flow
-from weft.workflow.history.resume import claim_run, resume_run
+from weft.workflow.history.resume import RunSucceeded, claim_run, resume_run
 from weft.workflow.runtime.models.factory import ModelSource
 from weft.workflow.runtime.run import FlowRun
 
@@ -88,12 +88,25 @@ class ServedFlow:
         )
 
     def resume(self, past: ContinuedRun, listeners: Iterable[Listener], **settings: Any) -> FlowRun:
-        """Prepare the next part of a run. Raises: `InputError` where it cannot be continued."""
+        """Prepare the next part of a run.
+
+        Raises: `InputError` where it cannot be continued; `RunBusy` where another request has it,
+        or had it since this one came.
+        """
         assert self._recording.journal is not None
         try:
             claimed = claim_run(self._recording.journal, past.run, unit=self.flow.unit)
-        except (RunBusy, BuildError) as error:
+        except RunBusy as error:
+            raise RunBusy(f"{past.run} is under way", hint=SEND_AGAIN) from error
+        except RunSucceeded as error:
+            raise RunBusy(f"{past.run} has ended meanwhile", hint=SEND_AGAIN) from error
+        except BuildError as error:
             raise InputError(error.message, hint=error.hint) from error
+        try:
+            past.check(claimed.history)
+        except RunBusy:
+            claimed.release()
+            raise
         given: dict[str, Any] = {
             "listeners": listeners,
             "models": self._models,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from weft.agents.agent import AgentOptions, Answer
@@ -10,6 +11,7 @@ from weft.core.errors import BuildError
 from weft.engine.graph.node import Inputs, NodeContext, NodeFn
 from weft.engine.kinds.body import map_result
 from weft.planner.grammar.limits import GrammarLimits
+from weft.workflow.compile.model import schema_of_answer
 from weft.workflow.compile.services import services_of
 from weft.workflow.document.expressions import template, value_template
 from weft.workflow.document.python_types import conform
@@ -66,7 +68,7 @@ def act(step: ModelNode, unit: Unit) -> NodeFn:
     prompt, system = template(step.prompt), template(step.system or "")
     arguments = value_template(step.arguments)
     decode = decoder_of(unit, step)
-    kind = unit.types.answers.get(id(step))
+    kind, schema = unit.types.answers.get(id(step)), schema_of_answer(step, unit)
 
     async def node_fn(context: NodeContext, inputs: Inputs) -> Any:
         services = services_of(context)
@@ -76,6 +78,7 @@ def act(step: ModelNode, unit: Unit) -> NodeFn:
         client = services.models.client(unit, step.model)
         model = declared_model(client, unit, step.model, decode)
         options = options_of(step, spec, system.text_for(names))
+        options = replace(options, schema=schema)
         agent = make_agent(spec.loop, tools, model, options)
 
         def value(answer: Answer) -> Any:

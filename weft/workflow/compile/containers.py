@@ -12,8 +12,8 @@ from weft.engine.graph.node import MISSING, Expand, Inputs, Join, Node, NodeCont
 from weft.engine.kinds import Body, Fragment
 from weft.workflow.compile.policy import NameBindings
 from weft.workflow.document import Body as BodySpec
+from weft.workflow.document.check.cases import case_of
 from weft.workflow.document.expressions import template, value_template
-from weft.workflow.document.expressions.sandbox import to_json
 from weft.workflow.document.inputs import check_inputs
 from weft.workflow.document.spec.nodes import (
     BranchNode,
@@ -111,11 +111,6 @@ def branch(step: BranchNode, names: NameBindings, body: MakeBody) -> NodeFn:
         otherwise=otherwise,
         skip_unmatched=True,
     )
-
-
-def case_of(value: Any) -> str:
-    """The case of a value: texts as they are, `true`, `false`, `null`, numbers."""
-    return value if isinstance(value, str) else to_json(value)
 
 
 def loop(step: LoopNode, names: NameBindings, body: MakeBody, *, exits: bool = False) -> NodeFn:

@@ -26,6 +26,7 @@ from weft.core.ports import (
     UsageMeter,
     complete,
 )
+from weft.core.schema import TypeSchema
 from weft.core.values import Completion, JsonSchema, Message, ToolSpec
 from weft.engine.graph.node import (
     Expand,
@@ -76,6 +77,13 @@ def answer_value(
         return Partial(answer, cut_off(thought)) if thought.cut else answer
 
     return map_result(result, value)
+
+
+def schema_of_answer(step: ModelNode, unit: Unit) -> JsonSchema | None:
+    """The schema that a node's model is given; marked where a Python type checks the answer."""
+    schema = step.output_schema
+    typed = schema is not None and id(step) in unit.types.answers
+    return TypeSchema(schema or {}) if typed else schema
 
 
 def cut_off(thought: Thought) -> Failure:
@@ -133,6 +141,7 @@ class _NodeModelCall:
         self._repairs = step.repair if is_checked else 0
         self._conversation = conversation_of(step, unit)
         self._kind = unit.types.answers.get(id(step))
+        self._schema = schema_of_answer(step, unit)
 
     def node_fn(self, seed: int | None) -> NodeFn:
         async def node_fn(context: NodeContext, inputs: Inputs) -> Any:
@@ -230,7 +239,7 @@ class _NodeModelCall:
                 logit_bias=step.logit_bias,
                 reasoning_effort=step.reasoning_effort,
             ),
-            schema=step.output_schema,
+            schema=self._schema,
             tools=tools,
             tool_choice=step.tool_choice,
             decode=self._decode,
@@ -265,7 +274,7 @@ class _NodeModelCall:
     async def _value(self, completion: Completion, tools: tuple[ToolSpec, ...]) -> Any:
         cut_off = completion.finish_reason == "length"
         calls = await _calls(completion, tools) if tools else []
-        schema = self._step.output_schema
+        schema = self._schema
         empty = not calls and schema is None and is_blank(without_thought(completion.text))
         if empty and not self._step.allow_empty:
             raise _empty_answer(completion, cut_off=cut_off)

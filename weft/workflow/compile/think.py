@@ -7,7 +7,7 @@ from typing import Any
 from weft.engine.graph.node import Inputs, NodeContext, NodeFn
 from weft.reasoning.question import Question
 from weft.reasoning.strategies import make_strategy
-from weft.workflow.compile.model import answer_value, seed_of
+from weft.workflow.compile.model import answer_value, schema_of_answer, seed_of
 from weft.workflow.compile.services import services_of
 from weft.workflow.document.expressions import template, value_template
 from weft.workflow.document.spec.nodes import ModelNode
@@ -28,7 +28,7 @@ def think(step: ModelNode, unit: Unit) -> NodeFn:
     prompt, system = template(step.prompt), template(step.system or "")
     arguments, documents = value_template(step.arguments), value_template(spec.documents)
     decode = decoder_of(unit, step)
-    kind = unit.types.answers.get(id(step))
+    kind, schema = unit.types.answers.get(id(step)), schema_of_answer(step, unit)
 
     async def node_fn(context: NodeContext, inputs: Inputs) -> Any:
         services = services_of(context)
@@ -39,7 +39,7 @@ def think(step: ModelNode, unit: Unit) -> NodeFn:
             prompt.text_for(names),
             system.text_for(names),
             documents_of(documents.render(names)),
-            step.output_schema,
+            schema,
         )
         seed = seed_of(services.seed, context)
         model = declared_model(client, unit, step.model, decode)

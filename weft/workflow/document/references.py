@@ -25,6 +25,8 @@ from weft.workflow.document import Block, Body, NodeSpec
 from weft.workflow.document.breaks import breaks_before, check_breaks
 from weft.workflow.document.defect_log import DefectLog
 from weft.workflow.document.expressions import BadExpression
+from weft.workflow.document.joins import check_join
+from weft.workflow.document.remedies import undeclared, unknown_name
 from weft.workflow.document.source import KeyPath
 from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.spec.document import bodies, walk
@@ -135,34 +137,6 @@ def _chain(name: str, replacements: Mapping[str, set[str]]) -> Iterator[str]:
 def _refuse(unit: Unit, need: Dependency, message: str) -> NoReturn:
     error = CycleError(message, hint="break the circle, or use a `loop` node to repeat")
     unit.fail(error, need.path, line=need.line, word=need.name)
-
-
-_GOES_WITH = {"k": "quorum", "valid": "first_valid", "otherwise": "best_effort"}
-
-
-def check_join(unit: Unit, step: JoinNode | MapNode, path: KeyPath) -> None:
-    """Check `mode`, `k`, `valid` and `otherwise`. Raises: `BuildError` through `unit.fail`."""
-    for key, mode in _GOES_WITH.items():
-        if key in step.model_fields_set and step.mode != mode:
-            error = BuildError(
-                f"`{key}` goes with `mode: {mode}`", hint=f"the mode is {step.mode}; change one"
-            )
-            unit.fail(error, (*path, key), at_key=True)
-    if step.mode == "quorum" and step.k is None:
-        unit.fail(JoinError("a quorum needs `k`", hint="say how many: `k: 2`"), (*path, "mode"))
-    if isinstance(step, JoinNode):
-        _check_branches(unit, step, path)
-
-
-def _check_branches(unit: Unit, step: JoinNode, path: KeyPath) -> None:
-    for index, name in enumerate(step.join):
-        if name in step.join[:index]:
-            error = DuplicateName(f"`{name}` is joined twice", hint="name it once")
-            unit.fail(error, (*path, "join", index))
-    if step.k is not None and step.k > len(step.join):
-        hint = f"use at most {len(step.join)}"
-        message = f"a quorum of {step.k} of {len(step.join)} branches can never be met"
-        unit.fail(JoinError(message, hint=hint), (*path, "k"))
 
 
 _EXPRESSIONS = frozenset(("when", "until", "valid", "break"))
@@ -343,7 +317,8 @@ class _ReferenceChecker:
             if reference.name in use.bound:
                 continue
             need = Dependency(reference.name, path, reference.line)
-            symbol = self._resolve(need, scope, use.bound)
+            in_text = use.template.kind == "text"
+            symbol = self._resolve(need, scope, use.bound, in_text=in_text)
             if use.early and symbol.kind != "input":
                 error = TypeMismatch(
                     f"`{need.name}` is not known before the run: `{use.path[0]}` sees inputs only",
@@ -436,11 +411,11 @@ class _ReferenceChecker:
     # -- undefined names -----------------------------------------------------------------------
 
     def _resolve(
-        self, need: Dependency, scope: SymbolTable, bound: frozenset[str]
+        self, need: Dependency, scope: SymbolTable, bound: frozenset[str], *, in_text: bool = False
     ) -> DocumentSymbol:
         symbol = scope.find(need.name)
         if symbol is None:
-            self._refuse_name(need, [*bound, *scope.visible()])
+            self._refuse_name(need, [*bound, *scope.visible()], in_text=in_text)
         if symbol.kind == "break":
             text = f"`{need.name}` ends a loop and has no value for other nodes"
             refusal = UnknownReference(text, hint="use what its condition uses")
@@ -454,7 +429,7 @@ class _ReferenceChecker:
             self._unit.fail(error, need.path, line=need.line, word=need.name)
         return symbol
 
-    def _refuse_name(self, need: Dependency, visible: list[str]) -> NoReturn:
+    def _refuse_name(self, need: Dependency, visible: list[str], *, in_text: bool) -> NoReturn:
         hidden = self._hidden.get(need.name)
         error: BuildError
         if hidden is not None:
@@ -465,14 +440,18 @@ class _ReferenceChecker:
                 hint=f"use `{owner}`, which carries its result",
             )
         else:
-            hint = choice_hint(need.name, visible) or "declare it under `inputs` or `nodes`"
+            around = (node_name(need.path) or "").split("/")
+            others = [name for name in visible if name not in around]
+            own = self._unit.in_python
+            hint = unknown_name(need.name, others, in_python=own, in_text=in_text)
             error = UnknownReference(f"nothing here is called `{need.name}`", hint=hint)
         self._unit.fail(error, need.path, line=need.line, word=need.name)
 
     def _unknown(
         self, what: Literal["model", "tool", "node"], name: str, path: KeyPath, choices: list[str]
     ) -> NoReturn:
-        hint = choice_hint(name, choices) or f"declare it under `{what}s`"
+        own = self._unit.in_python
+        hint = choice_hint(name, choices) or undeclared(what, in_python=own)
         beside = " beside it" if what == "node" else ""
         error = UnknownReference(f"there is no {what} called `{name}`{beside}", hint=hint)
         self._unit.fail(error, path)

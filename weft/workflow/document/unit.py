@@ -15,6 +15,7 @@ from weft.core.ports import ModelClient
 from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.expressions import BadExpression, Template
 from weft.workflow.document.python_types import PythonTypes
+from weft.workflow.document.remedies import braces
 from weft.workflow.document.source import KeyPath, SourceText, Tree
 from weft.workflow.document.source.tree import place_of
 
@@ -80,6 +81,11 @@ class Unit:
             self.memo.runs_itself = self in others
         return self.memo.runs_itself
 
+    @property
+    def in_python(self) -> bool:
+        """Whether it was written in Python, not read from a text."""
+        return self.origin is None
+
     def fail(
         self,
         error: BuildError,
@@ -108,6 +114,8 @@ class Unit:
 
     def fail_in(self, error: BadExpression, path: KeyPath) -> NoReturn:
         """Raise the error of a template in the value at `path`."""
+        if error.in_text:
+            error.hint = f"{error.hint}; {braces(in_python=self.in_python)}"
         self.fail(error, (*path, *error.path), line=error.line, word=error.word)
 
 

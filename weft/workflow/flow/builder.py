@@ -5,17 +5,20 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Unpack, cast
 
-from weft.core.keywords import expect
+from weft.core.errors import BuildError
+from weft.core.keywords import check_keywords, expect, refuses_wrong_calls
+from weft.core.suggestion import closest
 from weft.workflow.document.python_types import (
     FIRST,
     item_type,
     list_of,
 )
-from weft.workflow.document.unit import ONLY_PYTHON
+from weft.workflow.document.unit import ONLY_PYTHON, Unit
 from weft.workflow.flow.handle import Expression, kind_of, shared_kind, source_of
 from weft.workflow.flow.node_adder import NODE_OPTIONS, NodeAdder, node_name_of
+from weft.workflow.flow.node_settings import NodesWithSettings
 from weft.workflow.flow.node_signatures import (
     AskSignature,
     JoinSignature,
@@ -30,6 +33,7 @@ from weft.workflow.flow.python_values import (
     alternative,
     arguments_mapping,
     arguments_of,
+    case_name,
     is_type,
     result_type,
     schema_of,
@@ -43,6 +47,7 @@ from weft.workflow.flow.signatures import (
     JoinMode,
     ModelOptions,
     NodeOptions,
+    NodeSettings,
     ReduceSignature,
     Test,
     checked_as,
@@ -61,9 +66,21 @@ class FlowBuilder(NodeAdder):
     node raises `BuildError` at once; defects between nodes are found by `check`.
     """
 
+    @refuses_wrong_calls
+    def options(self, **options: Unpack[NodeSettings]) -> FlowBuilder:
+        """This flow, with `options` for the node that is made of it.
+
+        `flow.options(retry=2, timeout=5).tool(search, topic="tea")` is what
+        `flow.tool(search, topic="tea", retry=2, timeout=5)` is. To type checkers the keywords of
+        `tool`, `call` and `reduce` are those of the function alone: this way they check both.
+        """
+        check_keywords("flow.options", options, NodeSettings.__annotations__)
+        return cast(FlowBuilder, NodesWithSettings(self, options))
+
     # -- calls ---------------------------------------------------------------------------------
 
     @checked_as(CallSignature)  # type: ignore[type-abstract]
+    @refuses_wrong_calls
     def tool(
         self,
         tool: str | Function,
@@ -94,6 +111,7 @@ class FlowBuilder(NodeAdder):
         return self._add(fields, options, name.rpartition(":")[2].rpartition(".")[2], kind)
 
     @checked_as(CallSignature)  # type: ignore[type-abstract]
+    @refuses_wrong_calls
     def call(
         self,
         function: str | Function,
@@ -115,10 +133,11 @@ class FlowBuilder(NodeAdder):
         return made
 
     @checked_as(ModelSignature)  # type: ignore[type-abstract]
+    @refuses_wrong_calls
     def model(
         self,
         model: str,
-        prompt: str | Expression = "",
+        prompt: str | Expression | None = None,
         /,
         *,
         system: str | None = None,
@@ -149,11 +168,7 @@ class FlowBuilder(NodeAdder):
         hint = "names of the prompt go into args={...}"
         self._known("model", given, hint, (*_MODEL_FIELDS,))
         expect(model, str, "a model is named as under `models`", 'flow.model("small", "prompt")')
-        fields["model"] = model
-        if messages is None or isinstance(prompt, Expression) or prompt:
-            fields["prompt"] = self._value(prompt)
-        if messages is not None:
-            fields["messages"] = self._value(written_messages(messages))
+        fields |= {"model": model, **self._spoken(prompt, messages)}
         if conversation is not None:
             fields["conversation"] = self._value(conversation)
         fields |= {"with": self._values(arguments_mapping(args))}
@@ -175,6 +190,19 @@ class FlowBuilder(NodeAdder):
         self._types.answers[id(self._level.nodes[source_of(made)])] = schema
         return made
 
+    def _spoken(
+        self, prompt: str | Expression | None, messages: Sequence[object] | Expression | None
+    ) -> dict[str, Any]:
+        """What is said to a model."""
+        if prompt is None and messages is None:
+            hint = 'write flow.model("small", "prompt"), or messages=[...]'
+            raise BuildError("flow.model has neither a prompt nor messages", hint=hint)
+        fields = {} if prompt is None else {"prompt": self._value(prompt)}
+        if messages is not None:
+            fields["messages"] = self._value(written_messages(messages))
+        return fields
+
+    @refuses_wrong_calls
     def workflow(
         self,
         workflow: str | FlowBuilder,
@@ -190,18 +218,42 @@ class FlowBuilder(NodeAdder):
         it runs inside itself at most so many levels deep.
         """
         options, named = split(values, NODE_OPTIONS)
+        given = {**named, **arguments_mapping(args)}
         file = workflow
         if not isinstance(file, str):
-            file = self._include(file, file.unit if max_depth is None else file)
+            kinds = "flow.workflow takes a Flow or the name of a file"
+            expect(file, FlowBuilder, kinds, 'flow.workflow("./part.yaml")')
+            file = self._include(file, self._part_of(file, max_depth, given))
         fields: dict[str, Any] = {"workflow": file}
-        fields["with"] = self._values({**named, **arguments_mapping(args)})
+        fields["with"] = self._values(given)
         if max_depth is not None:
             fields["max_depth"] = max_depth
         return self._add(fields, options, Path(file.removeprefix(ONLY_PYTHON)).stem)
 
+    def _part_of(
+        self, flow: FlowBuilder, max_depth: int | None, given: Mapping[str, object]
+    ) -> Unit | FlowBuilder:
+        """The included `flow` as it is now; with `max_depth` itself, as it will be."""
+        for name in given:
+            near = closest(name, ("max_depth", *NODE_OPTIONS))
+            if near is not None and name not in flow._level:
+                message = f"`{flow.name}` has no input `{name}`"
+                raise BuildError(message, hint=f"did you mean `{near}`?")
+        if max_depth is not None:
+            return flow
+        hint = "a flow that runs itself, directly or through others, says how deep: max_depth=8"
+        if flow is self:
+            raise BuildError(f"`{flow.name}` runs itself without `max_depth`", hint=hint)
+        try:
+            return flow.unit
+        except BuildError as error:
+            why = f"the flow `{flow.name}` cannot be run yet: {error.message}"
+            raise BuildError(why, hint=f"finish it first; {hint}") from error
+
     # -- many values ---------------------------------------------------------------------------
 
     @checked_as(MapSignature)  # type: ignore[type-abstract]
+    @refuses_wrong_calls
     def map(
         self,
         over: object,
@@ -233,6 +285,7 @@ class FlowBuilder(NodeAdder):
         return self._add(fields, options, "map", list_of(_item_kind(kind, otherwise)))
 
     @checked_as(ReduceSignature)  # type: ignore[type-abstract]
+    @refuses_wrong_calls
     def reduce(
         self,
         function: str | Function,
@@ -252,6 +305,7 @@ class FlowBuilder(NodeAdder):
         return made
 
     @checked_as(JoinSignature)  # type: ignore[type-abstract]
+    @refuses_wrong_calls
     def join(
         self,
         *branches: object,
@@ -275,6 +329,7 @@ class FlowBuilder(NodeAdder):
 
     # -- control -------------------------------------------------------------------------------
 
+    @refuses_wrong_calls
     def branch(
         self, on: object, cases: Mapping[Any, object], /, **options: Unpack[NodeOptions]
     ) -> Any:
@@ -286,10 +341,7 @@ class FlowBuilder(NodeAdder):
         self._known("branch", options)
         hint = "write flow.branch(score > 3, {True: draft, False: other})"
         expect(cases, Mapping, "the cases of a branch are a mapping", hint)
-        bodies = {
-            str(case).lower() if isinstance(case, bool) else str(case): self._case(body)
-            for case, body in cases.items()
-        }
+        bodies = {case_name(case): self._case(body) for case, body in cases.items()}
         made = [
             kind
             for case, (_, kind) in zip(cases.values(), bodies.values(), strict=True)
@@ -301,6 +353,7 @@ class FlowBuilder(NodeAdder):
         return self._add({"branch": self._value(on), "cases": ways}, options, "branch", kind)
 
     @checked_as(LoopSignature)  # type: ignore[type-abstract]
+    @refuses_wrong_calls
     def loop(
         self,
         start: object,
@@ -329,6 +382,7 @@ class FlowBuilder(NodeAdder):
         }
         return self._add(fields, options, "loop", kind)
 
+    @refuses_wrong_calls
     def break_if(
         self,
         condition: Condition,
@@ -351,6 +405,7 @@ class FlowBuilder(NodeAdder):
         self._level.exits.append(value)
 
     @checked_as(AskSignature)  # type: ignore[type-abstract]
+    @refuses_wrong_calls
     def ask(
         self, question: str | Expression, schema: object = str, /, **options: Unpack[NodeOptions]
     ) -> Any:
@@ -360,6 +415,7 @@ class FlowBuilder(NodeAdder):
         return self._add(fields, options, "ask", schema if is_type(schema) else None)
 
     @checked_as(ValueSignature)  # type: ignore[type-abstract]
+    @refuses_wrong_calls
     def value(self, value: object, /, **options: Unpack[NodeOptions]) -> Any:
         """A value composed of others."""
         self._known("value", options)

@@ -430,6 +430,8 @@ class Flow(FlowViews, Generic[In, Out, P]):
             if field.default is ... and field.key not in self._outputs:
                 hint = f"flow.output({field.key}=...)"
                 raise BuildError(f"the flow lacks the output `{field.key}`", hint=hint)
+        if self._level.nodes and not self._outputs:
+            raise BuildError("the flow has no outputs", hint="write flow.output(answer=...)")
         raw: dict[str, Any] = {
             "name": self._name,
             "description": self._description,

@@ -75,6 +75,19 @@ class Expression:
         length = f'"{{{{ {self._source} | length }}}}"'
         raise TypeError(f"{self!r} has no length here: {_USE}; write {length}")
 
+    def __int__(self) -> int:
+        raise self._no_number("int")
+
+    def __float__(self) -> float:
+        raise self._no_number("float")
+
+    def __index__(self) -> int:
+        raise self._no_number("int")
+
+    def _no_number(self, kind: str) -> TypeError:
+        how = f'flow.call({kind}, {self._source}), or "{{{{ {self._source} | {kind} }}}}"'
+        return TypeError(f"{self!r} is no number here: {_USE}; write {how}")
+
     def __contains__(self, _: object) -> NoReturn:
         raise TypeError(f"{self!r} cannot be searched here: {_USE}; write it in a template")
 
@@ -107,6 +120,12 @@ class NodeHandle(Expression):
         if isinstance(key, int):
             return NodeHandle(f"{self._source}[{key!r}]", self._owner, kind)
         raise TypeError(f"{self!r} takes a name, a number or a handle, not {key!r}")
+
+    def __call__(self, *_: object, **__: object) -> NoReturn:
+        owner, name = self._source.rpartition(".")[::2]
+        how = f"flow.call(function, {owner or self._source})"
+        how += f', or a filter: "{{{{ {owner} | {name} }}}}"' if owner else ""
+        raise TypeError(f"{self!r} cannot be called here: {_USE}; write {how}")
 
     def _key(self, key: slice | Expression | int | None) -> str:
         """An index that is known only in a run, or a slice, as a template writes it."""

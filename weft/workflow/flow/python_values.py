@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard, cast
 
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticUserError
@@ -16,6 +17,7 @@ from weft.core.budget import Budget
 from weft.core.errors import BuildError
 from weft.core.keywords import check_keywords, expect
 from weft.core.values import Message
+from weft.workflow.document.check.cases import case_of
 from weft.workflow.document.python_types import annotations_of, plain
 from weft.workflow.document.unit import ONLY_PYTHON
 from weft.workflow.flow.handle import Expression, owner_of
@@ -31,17 +33,36 @@ def split(
     return chosen, {key: value for key, value in values.items() if key not in options}
 
 
-def by_name(function: str | Function, arguments: Sequence[object]) -> Mapping[str, object]:
+def case_name(case: object) -> str:
+    """The case of a branch for a value: what `case_of` makes of it in a run."""
+    return case_of(case.value if isinstance(case, Enum) else case)
+
+
+def is_function(value: object) -> TypeGuard[Function]:
+    """Whether it can be called: a handle cannot, though it says so when it is."""
+    return callable(value) and not isinstance(value, Expression)
+
+
+def by_name(
+    method: str, function: str | Function, arguments: Sequence[object]
+) -> Mapping[str, object]:
     """Positional arguments under the names of their parameters."""
     if not arguments:
         return {}
     if isinstance(function, str):
         raise BuildError(f"give the arguments of {function} by name")
+    name = getattr(function, "__name__", repr(function))
     try:
-        return inspect.signature(function).bind_partial(*arguments).arguments
+        bound = inspect.signature(function).bind_partial(*arguments)
     except (TypeError, ValueError) as error:
-        name = getattr(function, "__name__", repr(function))
         raise BuildError(f"{name} does not take these arguments: {error}") from error
+    for parameter in bound.arguments:
+        if bound.signature.parameters[parameter].kind not in _NAMED:
+            raise BuildError(
+                f"{name} takes `{parameter}` by position only; {method} gives arguments by name",
+                hint=f"call it as a plain function: flow.call({name}, ...)",
+            )
+    return bound.arguments
 
 
 def arguments_mapping(args: Mapping[str, object] | None) -> Mapping[str, object]:
@@ -63,10 +84,12 @@ def arguments_of(
 
     Raises: `BuildError` for an argument that the function does not take.
     """
-    given = {**by_name(function, positional), **arguments_mapping(args), **named}
+    given = {**by_name(method, function, positional), **arguments_mapping(args), **named}
     if isinstance(function, str):
         return given
-    expect(function, Callable, f"{method} takes a function or its name", "see docs/workflows.md")  # type: ignore[arg-type]
+    if not is_function(function):
+        message = f"{method} takes a function or its name, not {function!r}"
+        raise BuildError(message[:300], hint="see docs/workflows.md")
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # some functions written in C have none
@@ -87,10 +110,12 @@ def alternative(
     """An alternative tool as a document declares it; `name` declares a function as a tool."""
     if isinstance(other, Mapping):
         declared = dict(other)
-        if callable(declared.get("tool")):
+        if is_function(declared.get("tool")):
             declared["tool"] = name(declared["tool"])
         return declared
-    return name(other) if callable(other) else other
+    if is_function(other):
+        return name(other)
+    return cast(str, other)  # what it is not, checks of the document refuse
 
 
 def thinking(
@@ -102,7 +127,7 @@ def thinking(
     settings = think.get("settings")
     if not isinstance(settings, Mapping):
         return dict(think)
-    named = {key: name(value) if callable(value) else value for key, value in settings.items()}
+    named = {key: name(value) if is_function(value) else value for key, value in settings.items()}
     return {**think, "settings": named}
 
 
@@ -170,6 +195,8 @@ def schema_of(kind: Any) -> Any:
         return _untitled(TypeAdapter[Any](kind).json_schema())
     except (PydanticUserError, TypeError, NameError) as error:
         hint = "use str, int, list[str], a dataclass, a pydantic model or a JSON Schema"
+        if getattr(error, "code", None) == "typed-dict-version":
+            hint = "before Python 3.12 write: from typing_extensions import TypedDict"
         reason = str(error).partition("\n")[0].partition(". ")[0]
         raise BuildError(f"{kind!r} has no JSON Schema: {reason}", hint=hint) from error
 

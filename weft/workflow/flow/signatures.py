@@ -1,7 +1,8 @@
 """What type checkers verify of the builder's calls: parameters, options and results.
 
 A handle has the type of the value that it stands for. A call with arguments of its function only
-is checked in full. With options of the node, keyword arguments go into `args={...}`.
+is checked in full. Options of the node go into `flow.options(...)` before it, because no signature
+can add keywords to those of a function; or keyword arguments go, unchecked, into `args={...}`.
 """
 
 from __future__ import annotations
@@ -77,17 +78,17 @@ class ModelOptions(NodeOptions, total=False):
     allow_empty: bool
 
 
-class CallOptions(NodeOptions, total=False):
-    """Options of a call: those of every node, and further arguments of the function."""
+class NodeSettings(NodeOptions, total=False):
+    """Options of a call besides its arguments: those of every node, and those of tools."""
+
+    approve: Condition | None
+    alternatives: Sequence[str | Function | Mapping[str, Any]]
+
+
+class CallOptions(NodeSettings, total=False):
+    """Options of a call: its settings, and further arguments of the function."""
 
     args: Mapping[str, object] | None
-    approve: Condition | None
-    alternatives: Sequence[str | Function | Mapping[str, Any]]
-
-
-class _CallOptionsWithArgs(NodeOptions, total=False):
-    approve: Condition | None
-    alternatives: Sequence[str | Function | Mapping[str, Any]]
 
 
 def checked_as(_: type[S]) -> Callable[[Callable[..., Any]], S]:
@@ -142,7 +143,7 @@ class CallSignature(Protocol):
         /,
         *arguments: Any,
         args: Mapping[str, object],
-        **options: Unpack[_CallOptionsWithArgs],
+        **options: Unpack[NodeSettings],
     ) -> T: ...
     @overload
     def __call__(  # type: ignore[overload-cannot-match]
@@ -151,7 +152,7 @@ class CallSignature(Protocol):
         /,
         *arguments: Any,
         args: Mapping[str, object],
-        **options: Unpack[_CallOptionsWithArgs],
+        **options: Unpack[NodeSettings],
     ) -> T: ...
     @overload
     def __call__(self, function: str, /, **arguments: Any) -> Any: ...
@@ -190,7 +191,7 @@ class ReduceSignature(Protocol):
         /,
         *,
         args: Mapping[str, object],
-        **options: Unpack[_CallOptionsWithArgs],
+        **options: Unpack[NodeSettings],
     ) -> T: ...
     @overload
     def __call__(self, function: str, over: object, /, **arguments: Any) -> Any: ...

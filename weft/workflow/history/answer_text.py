@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from weft.core.errors import InputError
+from weft.core.questions import approval_parameters
 
 _YES = frozenset(("y", "yes", "true", "1"))
 _NO = frozenset(("n", "no", "false", "0"))
@@ -30,18 +31,20 @@ def parse_answer(
     `arguments`, the call's own. Raises: `InputError` when it does not fit the schema.
     """
     text = text.strip()
-    decision = _approval_of(schema)
-    if decision is not None and not text.startswith("{"):
-        value = _approval(text, decision, arguments or {})
-    else:
+    decision = approval_parameters(schema)
+    if decision is None:
         value = _read(text, schema)
+    elif text.startswith("{"):
+        value = _approval_object(text)
+    else:
+        value = _approval(text, decision, arguments or {})
     _check(value, schema)
     return value
 
 
 def expected(schema: Mapping[str, object]) -> str:
     """What to type, in a few words; empty if any text will do."""
-    if _approval_of(schema) is not None:
+    if approval_parameters(schema) is not None:
         return _APPROVAL
     choices = schema.get("enum")
     if isinstance(choices, list) and choices:
@@ -54,16 +57,6 @@ def expected(schema: Mapping[str, object]) -> str:
         "object": "a JSON object",
     }
     return words.get(str(schema.get("type")), "")
-
-
-def _approval_of(schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The schema of the arguments of an approval; None for another question."""
-    for option in schema.get("anyOf") or ():
-        properties = option.get("properties") if isinstance(option, Mapping) else None
-        if isinstance(properties, Mapping) and {"approve", "arguments"} <= properties.keys():
-            found = properties["arguments"]
-            return found if isinstance(found, Mapping) else {}
-    return None
 
 
 def _approval(text: str, schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Json:
@@ -83,6 +76,26 @@ def _approval(text: str, schema: Mapping[str, Any], arguments: Mapping[str, Any]
     return {"approve": True, "arguments": changed}
 
 
+def _approval_object(text: str) -> Json:
+    """An approval written as JSON, in which no name may come twice."""
+    try:
+        return json.loads(text, object_pairs_hook=_unique)
+    except (json.JSONDecodeError, RecursionError):
+        hint = 'such as {"approve": true, "arguments": {...}}'
+        raise InputError(
+            f"expected {_APPROVAL}, or JSON; got {text[:_SHOWN]!r}", hint=hint
+        ) from None
+
+
+def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for name, value in pairs:
+        if name in found:
+            raise InputError(f"{name} is given twice")
+        found[name] = value
+    return found
+
+
 def _changes(text: str, schema: Mapping[str, Any]) -> dict[str, Json]:
     """The arguments of `NAME=VALUE NAME=VALUE`; a value is JSON, or text up to the next name."""
     known = schema.get("properties") or {}
@@ -95,6 +108,10 @@ def _changes(text: str, schema: Mapping[str, Any]) -> dict[str, Json]:
         if known and name not in known and schema.get("additionalProperties") is not True:
             hint = f"it takes {', '.join(known)}"
             raise InputError(f"the tool has no argument {name!r}", hint=hint)
+        if name in found:
+            raise InputError(
+                f"{name} is given twice", hint=f'quote a value with a name in it: "{name}=..."'
+            )
         found[name], text = _value(text[match.end() :], known.get(name, {}))
     return found
 
@@ -167,7 +184,7 @@ def _json(text: str, schema: Mapping[str, object]) -> Json:
 
 
 def _check(value: Json, schema: Mapping[str, object]) -> None:
-    from weft.validation import violation
+    from weft.validation import answer_violation
 
-    if why := violation(value, schema):
+    if why := answer_violation(value, schema):
         raise InputError(f"the answer does not fit: {why}")

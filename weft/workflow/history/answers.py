@@ -8,7 +8,7 @@ from weft.core.errors import InputError, UnknownReference
 from weft.core.ids import NodeId, RunId, parent_of
 from weft.core.ports.journal import Journal, Letter
 from weft.core.questions import PendingQuestion
-from weft.validation import violation
+from weft.validation import answer_violation
 from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.history.run_history import find_run, read_history
 
@@ -47,11 +47,17 @@ class PendingQuestions:
         Otherwise the answer waits for the run to be resumed. Raises: `InputError` when it does not
         fit, `StoreError`.
         """
-        why = violation(value, question.schema)
+        why = answer_violation(value, question.schema)
         if why is not None:
             raise InputError(f"the answer does not fit: {why}", node=question.node)
         self._journal.send(question.run, Letter("answer", question.node, value))
         return self._journal.summary(question.run).standing in ("running", "asking")
+
+
+def answered_nodes(journal: Journal, run: RunId) -> frozenset[NodeId]:
+    """The nodes of a run whose answer is in the journal, and not yet taken up by the run."""
+    letters = journal.pending_letters(run)
+    return frozenset(each.node for each in letters if each.kind == "answer" and each.node)
 
 
 class JournalHumanInputs:

@@ -111,7 +111,7 @@ def result_of(history: RunHistory) -> FlowResult:
     result = RunResult(history.run, status, history.outcomes, usage, trace.wall_s, *why)
     document = recorded_document(history)
     if document is not None:
-        return flow_result(output_templates(document), history.header.inputs, result)
+        return flow_result(document, output_templates(document), history.header.inputs, result)
     values: dict[str, Any] = {
         node: outcome.value for node, outcome in history.outcomes.items() if "/" not in node
     }
@@ -182,6 +182,23 @@ def source_file(header: RunHeader) -> Path | None:
     return Path(folder) / next(iter(header.document))
 
 
+def way_on(header: RunHeader, reference: str) -> str:
+    """How to resume a run: the command, where `reference` names the run; or what to do in Python.
+
+    What was built in a Python program can only go on there.
+    """
+    if is_question(header):
+        try:
+            rebuild_unit(header)
+        except SourceError:
+            pass  # the command says what is wrong
+        except BuildError as error:
+            return str(error)
+    elif source_file(header) is None:
+        return f"in Python: flow.resume({header.run!r})"
+    return f"weft resume {reference}"
+
+
 def _question(header: RunHeader) -> Unit:
     """The workflow of a question, ready to run. Raises: `SourceError`, `BuildError`."""
     folder = question_folder(header)
@@ -192,7 +209,10 @@ def _question(header: RunHeader) -> Unit:
     models = (model.use for model in unit.document.models.values())
     for name in (*_functions(unit, tools=True, python=True), *models):
         if name.startswith(ONLY_PYTHON):
-            hint = "go on with it there: settings=AskSettings(resume=...)"
+            hint = (
+                "go on with it there: settings=AskSettings(resume=RUN), with answers={...} or "
+                "confirmed={NODE: weft.Confirmation(...)}"
+            )
             what = name.removeprefix(ONLY_PYTHON)
             message = f"{header.run} was asked in Python, and takes `{what}` from there"
             raise BuildError(message, hint=hint)

@@ -31,7 +31,7 @@ from weft.core.ports.journal import (
 from weft.core.ports.rates import RateChange, T
 from weft.durability.journal.pruning import going
 from weft.durability.journal.refusals import HeldClaim, busy, closed, exists, unclaimed
-from weft.durability.journal.rows import Blobs, sealed
+from weft.durability.journal.rows import Blobs, letter_in, sealed
 from weft.durability.journal.tables import iter_records
 from weft.workflow.postgres import conversations, leases, writes
 from weft.workflow.postgres.connections import Connection, PostgresPool, Rows, rows_of
@@ -161,6 +161,10 @@ class PostgresJournal:
         with self._lock:
             self._looks.pop(run, None)
         return signals
+
+    def pending_letters(self, run: RunId) -> Sequence[Letter]:
+        query = "SELECT body FROM weft_letters WHERE run = %s ORDER BY no"
+        return [letter_in(body) for (body,) in self._ask(query, (self._tables.row_of(run).no,))]
 
     def change_rate(self, key: str, change: RateChange[T], now_s: float | None = None) -> T:
         """See `RateStore`."""

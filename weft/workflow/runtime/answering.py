@@ -12,7 +12,7 @@ from weft.core.events import Event, HumanAsked, Subscription
 from weft.core.ids import NodeId, parent_of
 from weft.core.questions import PendingQuestion
 from weft.engine import Run
-from weft.validation import violation
+from weft.validation import answer_violation
 from weft.workflow.runtime.options import AnswerFunction
 
 
@@ -67,7 +67,7 @@ class RunAnswers:
         question = PendingQuestion(run.id, node, asked.question, asked.schema, *about)
         try:
             answer = await self._found(question)
-            if answer is not None and (why := violation(answer, asked.schema)) is not None:
+            if answer is not None and (why := answer_violation(answer, asked.schema)) is not None:
                 raise InputError(f"the answer to {node} does not fit: {why}", node=node)
         except asyncio.CancelledError:
             raise

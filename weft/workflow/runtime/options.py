@@ -16,6 +16,7 @@ from weft.core.keywords import expect
 from weft.core.ports import Clock, ModelClient, ResultStore, ToolRunner
 from weft.core.ports.journal import Journal
 from weft.core.questions import PendingQuestion
+from weft.durability.calls import Confirmation
 from weft.engine import BudgetLimit, RunOptions
 from weft.workflow.compile.policy import limit_of
 from weft.workflow.document.spec.defects import first_defect
@@ -162,9 +163,20 @@ class AskSettings(RunSettings):
     """Settings of a question's run; its models and tools are arguments of `ask` and `think`.
 
     resume        a run of the same question, to continue: finished nodes do not run again
+    confirmed     a person's decisions about calls of that run whose end is unknown, by node: as in
+                  `Flow.resume`
+
+    Raises: also `BuildError` for `confirmed` without `resume`.
     """
 
     resume: str | None = None
+    confirmed: Mapping[str, Confirmation] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # not `super()`: a dataclass with slots is another class than the one that is defined here
+        RunSettings.__post_init__(self)
+        if self.confirmed and self.resume is None:
+            raise BuildError("`confirmed` is about calls of a run", hint="name it: resume=RUN")
 
 
 def has_fakes(unit: Unit) -> bool:

@@ -11,6 +11,7 @@ from weft.core.calls import CallEvent
 from weft.core.errors import InputError, UnknownReference
 from weft.core.events import NodeLogged
 from weft.core.ids import NodeId, RunId, run_id
+from weft.core.loggers import logger
 from weft.core.ports import ModelClient
 from weft.core.ports.rates import RateStore
 from weft.durability.calls import RecordRedactor
@@ -18,7 +19,7 @@ from weft.durability.calls.tools import unrecorded_log
 from weft.durability.rates import process_rates
 from weft.engine import AskHuman, Graph, Run, RunOptions
 from weft.engine.scheduler.effects import EffectLedger
-from weft.validation import violation
+from weft.validation import answer_violation
 from weft.workflow.compile import Services
 from weft.workflow.compile.sources import SourceDigests
 from weft.workflow.document.inputs import check_inputs, plain_inputs
@@ -29,7 +30,7 @@ from weft.workflow.runtime.answering import RunAnswers
 from weft.workflow.runtime.boundary import RecordingBoundary, ReplayBoundary, recorded_models
 from weft.workflow.runtime.compiled import check_limits, check_unit, default_store
 from weft.workflow.runtime.conversations import conversation_tools
-from weft.workflow.runtime.models.factory import GivenModels, Models, ModelSource
+from weft.workflow.runtime.models.factory import GivenModels, Models, ModelSource, unset_keys
 from weft.workflow.runtime.options import RunSettings
 from weft.workflow.runtime.rates import RunRates, is_rate
 from weft.workflow.runtime.recording import PriorRun, RunRecording
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from weft.agents.agent import Answer
     from weft.planner.routing import ToolHistory
     from weft.reasoning.thought import Thought
+
+_logger = logger("runs")
 
 
 class FlowRun(Generic[Out]):
@@ -70,12 +73,14 @@ class FlowRun(Generic[Out]):
         self.findings: dict[NodeId, Thought | Answer] = {}
         self._inputs = check_inputs(unit.document, plain_inputs(inputs, unit.types.inputs))
         self._types = unit.types
+        self._document = unit.document
         self._tools = Toolset(settings.tools, None if stage is None else stage.tools)
         self._own_models = Models()
         models = _models(unit, settings.models, self._own_models)
         if stage is not None:
             models = stage.models
         flow = check_unit(unit, self._tools, settings.models if stage is None else models)
+        _warn_of_unset_keys(unit, settings.models if stage is None else models)
         if settings.limits:
             check_limits(unit, self._tools, settings.limits)
         durability = settings.durability_of(unit)
@@ -239,7 +244,7 @@ class FlowRun(Generic[Out]):
             self._close_record()
         if self._answers.mistake is not None:
             raise self._answers.mistake
-        untyped = flow_result(self._outputs, self._inputs, result)
+        untyped = flow_result(self._document, self._outputs, self._inputs, result)
         if untyped.questions:
             untyped = replace(untyped, reasons=(*untyped.reasons, self._way_on))
         self.result = typed_result(untyped, self._types)
@@ -281,7 +286,7 @@ class FlowRun(Generic[Out]):
         Raises: `UnknownReference` when it asks none, `InputError` when the answer does not fit.
         """
         question = self._run.questions.get(NodeId(node))
-        why = violation(value, question.schema) if question is not None else None
+        why = answer_violation(value, question.schema) if question is not None else None
         if why is not None:
             raise InputError(f"the answer to {node} does not fit: {why}", node=node)
         self._run.answer(NodeId(node), value)
@@ -299,6 +304,18 @@ class FlowRun(Generic[Out]):
     def _close_record(self) -> None:
         if self._recording is not None:
             self._recording.close()
+
+
+def _warn_of_unset_keys(unit: Unit, models: Mapping[str, ModelClient] | ModelSource | None) -> None:
+    if models is None or isinstance(models, Mapping):
+        for note in unset_keys(unit, models or ()):
+            _warn_once(note)
+
+
+@cache
+def _warn_once(note: str) -> None:
+    """Log a warning, once in this process: a server runs the same workflow again and again."""
+    _logger.warning(note)
 
 
 def _models(

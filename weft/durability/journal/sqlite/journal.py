@@ -258,6 +258,12 @@ class SqliteJournal:
                 self._claimed[run].letters = True
             return [letter_in(body) for _, body in rows]
 
+    def pending_letters(self, run: RunId) -> Sequence[Letter]:
+        with self._using() as tables:
+            query = "SELECT body FROM letters WHERE run = ? ORDER BY no"
+            rows = tables.db.execute(query, (tables.row_of(run).no,)).fetchall()
+        return [letter_in(body) for (body,) in rows]
+
     def change_rate(self, key: str, change: RateChange[T], now_s: float | None = None) -> T:
         """See `RateStore`."""
         with self._writing() as tables, batch_writer.transaction(tables.db):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from weft.core.errors import ModelRequestError
 from weft.core.ports.model import ModelRequest
+from weft.core.schema import closed
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec
 from weft.decoding.network.network import ModelGenerationConfig
 from weft.decoding.network.segments import shares_steps
@@ -159,7 +160,7 @@ class Intake:
 
     def _grammar(self, request: ModelRequest) -> AnswerGrammar | None:
         if request.schema is not None:
-            return self._grammars.start(request.schema)
+            return self._grammars.start(closed(request.schema))
         return None if request.grammar is None else self._grammars.read(request.grammar)
 
 

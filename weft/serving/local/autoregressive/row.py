@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from weft.core.errors import ModelOutputError, OutputTruncated
 from weft.core.ports.model import Prefilled
+from weft.core.schema import truncation_hint
 from weft.core.values import Completion, FinishReason, Speculated, Usage
 from weft.decoding.device_sampling import TokenDraws
 from weft.decoding.network.logit_rows import LogitRows
@@ -281,7 +282,7 @@ class AnswerRow:
         if reason == "length" and (self._cut or not self._grammar.complete):
             raise OutputTruncated(
                 f"the answer reached max_tokens ({self.limits.max_tokens}) inside its JSON",
-                hint="raise max_tokens, or give strings a maxLength and arrays a maxItems",
+                hint=truncation_hint(self.ticket.request.schema),
                 retryable=not self._repeatable,
             )
         try:

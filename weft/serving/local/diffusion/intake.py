@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from weft.core.ports.model import ModelRequest
+from weft.core.schema import closed
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.denoising import DenoisingRow
@@ -72,12 +73,12 @@ class StructureBuilder:
         if request.schema is None and request.grammar is None:
             return None
         grammar = self._grammar(request)  # so that all kinds of models refuse it alike
-        schema = None if request.schema is None else self._bounds.put_on(request.schema)
+        schema = None if request.schema is None else self._bounds.put_on(closed(request.schema))
         return self._structures.start(room=room, schema=schema, follow=lambda: grammar)
 
     def _grammar(self, request: ModelRequest) -> AnswerGrammar:
         if request.schema is not None:
-            return self._grammars.start(request.schema)
+            return self._grammars.start(closed(request.schema))
         assert request.grammar is not None
         return self._grammars.read(request.grammar)
 
@@ -159,7 +160,7 @@ class DiffusionIntake:
         check_diffusion_request(request)
         check_request(request)
         if self._options.priors is not None and request.schema is not None:
-            self._options.priors.check_schema(request.schema)
+            self._options.priors.check_schema(closed(request.schema))
         prompt = prompt_of(request, self._vocabulary, self._model.network.context_tokens)
         self._check_prompt(prompt)
         room = room_after(len(prompt), self._model.network.context_tokens)

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from weft.core.errors import OutputTruncated
 from weft.core.ports.model import Prefilled
+from weft.core.schema import truncation_hint
 from weft.core.values import Completion, Denoised, FinishReason, Usage
 from weft.decoding.diffusion.denoising import DenoisingRow
 from weft.decoding.diffusion.guard.moderation import RefusalQuery
@@ -159,7 +160,7 @@ class DiffusionRow:
         if self.ticket.request.schema is not None and reason == "length":
             error = OutputTruncated(
                 "the answer reached max_tokens inside its JSON",
-                hint="raise max_tokens, or give strings a maxLength and arrays a maxItems",
+                hint=truncation_hint(self.ticket.request.schema),
                 retryable=not self._repeatable,
             )
             error.usage = usage

@@ -15,7 +15,9 @@ from weft.core.values import JsonSchema, ToolSpec
 from weft.validation import violation
 from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.expressions import Template, value_template
+from weft.workflow.document.expressions.sandbox import to_json
 from weft.workflow.document.expressions.template import ValueTemplate
+from weft.workflow.document.remedies import missing_argument
 from weft.workflow.document.source import KeyPath
 from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.unit import Unit
@@ -186,12 +188,18 @@ def check_arguments(
             why = violation(value, target)
         if why is not None:
             message = f"`{name}` of {parameters.what} cannot take this: {why}"
-            kind = target.get("type") if target is not None else None
-            hint = f"it takes {kind}" if isinstance(kind, str) else "see what it takes"
-            unit.fail(TypeMismatch(message, hint=hint), path)
+            unit.fail(TypeMismatch(message, hint=_takes(target or {})), path)
     for name in parameters.required:
         if name not in given:
             _missing(unit, parameters.what, name, list(given), node)
+
+
+def _takes(schema: JsonSchema) -> str:
+    """What fits a schema, as far as it says so in short."""
+    options = schema.get("anyOf", ())
+    kinds = [part.get("type") for part in (schema, *options) if isinstance(part, Mapping)]
+    words = [kind for kind in kinds if isinstance(kind, str)]
+    return f"it takes {' or '.join(dict.fromkeys(words)) or to_json(schema)}"[:120]
 
 
 def check_call(
@@ -240,5 +248,5 @@ def _unknown(unit: Unit, what: str, name: str, choices: list[str], path: KeyPath
 
 
 def _missing(unit: Unit, what: str, name: str, given: list[str], node: KeyPath) -> None:
-    hint = f"add `{name}` under `with`" + (f"; given: {', '.join(given)}" if given else "")
+    hint = missing_argument(name, given, in_python=unit.in_python)
     unit.fail(TypeMismatch(f"{what} needs `{name}`", hint=hint), (*node, "with"), at_key=True)

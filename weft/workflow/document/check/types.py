@@ -26,8 +26,10 @@ from weft.workflow.document.check.arguments import (
     infer,
     is_part,
 )
+from weft.workflow.document.check.cases import check_cases
 from weft.workflow.document.defect_log import DefectLog
 from weft.workflow.document.expressions import value_template
+from weft.workflow.document.remedies import existing_part
 from weft.workflow.document.source import KeyPath
 from weft.workflow.document.spec.document import NodeBody, bodies
 from weft.workflow.document.spec.nodes import (
@@ -273,7 +275,9 @@ class TypeChecker:
             except LookupError as error:
                 word = str(reference.path[-1]) if reference.path else reference.name
                 why, _, hint = str(error).partition("; ")
-                problem = TypeMismatch(f"`{reference}`: {why}", hint=hint or "see what it is")
+                schema = scope.look(reference.name)
+                hint = hint or existing_part(reference.name, schema, reference.path)
+                problem = TypeMismatch(f"`{reference}`: {why}", hint=hint)
                 self._unit.fail(problem, (*base, *use.path), line=reference.line, word=word)
 
     def _check_own(self, step: BaseNode, path: KeyPath, scope: ScopeSchemas) -> None:
@@ -287,6 +291,8 @@ class TypeChecker:
             case CallNode():
                 function = self._function(step.call, (*path, "call"))
                 check_call(self._unit, function, step.arguments, path)
+            case BranchNode():
+                check_cases(self._unit, step, path, scope.look)
             case ToolNode():
                 for index in _choices(step):
                     self._check_choice(step, index, path, scope)

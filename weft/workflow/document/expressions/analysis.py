@@ -28,15 +28,22 @@ class BadExpression(BuildError):
     """A template does not parse, or uses unsupported syntax.
 
     `line` counts from 1 inside the text; `word` is the faulty word, if known; `path` is that of the
-    text inside a nested value.
+    text inside a nested value. `in_text`: its braces may be meant as text.
     """
 
     def __init__(
-        self, message: str, *, line: int = 1, word: str | None = None, hint: str | None = None
+        self,
+        message: str,
+        *,
+        line: int = 1,
+        word: str | None = None,
+        hint: str | None = None,
+        in_text: bool = False,
     ) -> None:
         super().__init__(message, hint=hint)
         self.line = line
         self.word = word
+        self.in_text = in_text
         self.path: tuple[str | int, ...] = ()
 
 

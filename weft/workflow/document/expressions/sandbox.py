@@ -250,7 +250,10 @@ class MissingValue(StrictUndefined):
 
 
 class TemplateSandbox(ImmutableSandboxedEnvironment):
-    """On mappings, `doc.title` and `doc["title"]` read the key, even one such as `items`."""
+    """On mappings, `doc.title` and `doc["title"]` read the key, even one such as `items`.
+
+    A whole number reads the key that is its text: the keys of a JSON object are texts.
+    """
 
     intercepted_binops = frozenset(_OPERATORS)
 
@@ -283,6 +286,8 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         try:
             return obj[key]
         except (KeyError, TypeError):
+            if type(key) is int and str(key) in obj:
+                return obj[str(key)]
             if methods and key in _METHODS[dict]:
                 return getattr(obj, key)
             return self.undefined(obj=obj, name=key)

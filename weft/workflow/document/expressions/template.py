@@ -131,10 +131,11 @@ def _parsed(text: str) -> Template:
         tree = SANDBOX.parse(text)
     except TemplateSyntaxError as error:
         raise BadExpression(
-            f"bad template: {error.message}", line=error.lineno, hint=_remedy(text)
+            f"bad template: {error.message}", line=error.lineno, hint=_remedy(text), in_text=True
         ) from error
     except (RecursionError, MemoryError, ValueError, OverflowError) as error:
         raise BadExpression("bad template: too deep or too large") from error
+    _check_comments(text)
     used = references(tree)
     check_constants(tree)
     expression = _only_expression(text, tree)
@@ -145,6 +146,19 @@ def _parsed(text: str) -> Template:
     typed = nodes.Template([assignment], lineno=1)
     typed.set_environment(SANDBOX)
     return Template(text, "expression", used, whole, typed)
+
+
+def _check_comments(text: str) -> None:
+    """Raises: `BadExpression` for what Jinja would leave out of the text, without a word."""
+    for line, kind, _ in SANDBOX.lex(text) if "{#" in text else ():
+        if kind == "comment_begin":
+            raise BadExpression(
+                "templates have no comments: `{# ... #}` would be left out of the text",
+                line=line,
+                word="{#",
+                hint="leave it out",
+                in_text=True,
+            )
 
 
 def _parts(tree: nodes.Template) -> Iterator[nodes.Node]:

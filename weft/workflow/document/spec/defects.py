@@ -167,6 +167,7 @@ def _remedy(kind: str, context: Mapping[str, Any], entry: Any) -> str | None:
         return choice_hint(entry["input"], choices)
     remedies = {
         "name": "rename it",
+        "model": "behind an endpoint: {use: openai, model: NAME, base_url: URL}",
         "too_short": "give at least one",
         "quantity": "write a number with its unit, such as 30s",
     }
@@ -191,7 +192,8 @@ def _known_keys(path: Path, tags: Sequence[str], raw: object) -> list[str]:
     owner = path[-1]
     inside = _at(raw, path)
     if isinstance(inside, Mapping) and (path[0] == "nodes" or tags):
-        if owner in _PARTS and not any(kind in inside for kind in KIND_NAMES):
+        named = path[-2:-1] == ("nodes",)  # a node may have the name of a part
+        if owner in _PARTS and not named and not any(kind in inside for kind in KIND_NAMES):
             return _keys(_PARTS[str(owner)])
         if "nodes" in inside and tags and tags[-1] == tag("block"):
             return _keys(Block)
@@ -199,7 +201,8 @@ def _known_keys(path: Path, tags: Sequence[str], raw: object) -> list[str]:
         return _keys(kind) if kind is not None else []
     if path[-2:-1] == ("among",):
         return _keys(AmongSpec)
-    if owner in _PARTS:
+    declared = len(path) == 2 and path[0] in _SECTIONS  # as a tool may, such as `search`
+    if owner in _PARTS and not declared:
         return _keys(_PARTS[str(owner)])
     return _keys(_SECTIONS.get(str(path[0]), WorkflowDocument))
 

@@ -5,6 +5,7 @@ The composition root: the only module that knows all kinds of clients. Opens not
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -187,6 +188,23 @@ def check_models(unit: Unit, given: Container[str] = (), log: DefectLog | None =
                 _check_declared(unit, name, spec)
     if log is None:
         own.finish()
+
+
+def unset_keys(unit: Unit, given: Container[str] = ()) -> list[str]:
+    """A note for each declared model, except those `given`, whose key's variable is not set.
+
+    Not a defect: a file may be checked where it does not run, and many servers need no key.
+    """
+    return [
+        f"the model {name}: the environment variable {spec.api_key_env} is not set; its requests "
+        "have no key"
+        for included in unit.everything()
+        for name, spec in included.document.models.items()
+        if name not in given
+        and name not in included.clients
+        and spec.api_key_env is not None
+        and not os.environ.get(spec.api_key_env)
+    ]
 
 
 def _check_declared(unit: Unit, name: str, spec: ModelSpec) -> None:

@@ -20,8 +20,7 @@ from weft.engine.scheduler.effects import UnsettledEffect
 from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.expressions import ValueTemplate, value_template
 from weft.workflow.document.python_types import PythonTypes, first_error, rebuilt, whole
-from weft.workflow.document.spec.nodes import BaseNode, JoinNode
-from weft.workflow.document.templates import inner_names, names_of
+from weft.workflow.runtime.results.root_failure import innermost, root_failure
 
 ANSWER: Final = NodeId("answer")
 """The answering node of a question."""
@@ -45,6 +44,7 @@ class FlowResult(Generic[Out]):
     errors     the exception of each node that failed, also of replaced ones; its `__cause__` is
                what the node's own code raised, with its traceback. Nodes that failed in an earlier
                part of the run have no cause
+    causes     for every missing output that a failure is the cause of, the node that failed first
     """
 
     run: RunId
@@ -59,11 +59,18 @@ class FlowResult(Generic[Out]):
     unsettled: tuple[UnsettledEffect, ...] = ()
     errors: Mapping[NodeId, WeftError] = field(default_factory=dict, repr=False, compare=False)
     questions: tuple[PendingQuestion, ...] = ()
+    causes: Mapping[str, NodeId] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(cls, result: RunResult, outputs: Any, missing: Mapping[str, str]) -> FlowResult[Any]:
+    def of(
+        cls,
+        result: RunResult,
+        outputs: Any,
+        missing: Mapping[str, str],
+        causes: Mapping[str, NodeId] | None = None,
+    ) -> FlowResult[Any]:
         """The engine's result of a run, with its outputs."""
-        own: dict[str, Any] = {"outputs": outputs, "missing": missing}
+        own: dict[str, Any] = {"outputs": outputs, "missing": missing, "causes": causes or {}}
         names = (each.name for each in fields(cls) if each.name not in own)
         return cls(**own, **{name: getattr(result, name) for name in names})
 
@@ -73,11 +80,31 @@ class FlowResult(Generic[Out]):
         return self.status == "succeeded" and not self.missing
 
     def __getitem__(self, output: str) -> Any:
-        """An output. Raises: `KeyError` with the reason why it is missing."""
+        """An output.
+
+        Raises: `KeyError` with the reason why it is missing, the node that failed first and its
+        error, which is also the `__cause__`.
+        """
         if output in self.missing:
-            raise KeyError(f"{output}: {self.missing[output]}")
+            raise KeyError(f"{output}: {_why_no_output(self, output)}") from _cause(self, output)
         outputs: Any = self.outputs
         return outputs[output] if isinstance(outputs, Mapping) else getattr(outputs, output)
+
+
+def _cause(result: FlowResult[Any], output: str) -> WeftError | None:
+    """The error that is the first cause of a missing output, if one was raised."""
+    node = result.causes.get(output)
+    return None if node is None else result.errors.get(node)
+
+
+def _why_no_output(result: FlowResult[Any], output: str) -> str:
+    """Why an output is missing, in one line; with the failure that is the first cause."""
+    why = result.missing[output]
+    node = result.causes.get(output)
+    failure = None if node is None else result.outcomes[node].failure
+    if failure is not None and not why.startswith(f"{node} "):
+        why = f"{why}; {node} failed: {failure.error}: {failure.message}"
+    return why.partition("\n")[0]
 
 
 def output_templates(document: WorkflowDocument) -> dict[str, ValueTemplate]:
@@ -86,9 +113,13 @@ def output_templates(document: WorkflowDocument) -> dict[str, ValueTemplate]:
 
 
 def flow_result(
-    templates: Mapping[str, ValueTemplate], inputs: Mapping[str, Any], result: RunResult
+    document: WorkflowDocument,
+    templates: Mapping[str, ValueTemplate],
+    inputs: Mapping[str, Any],
+    result: RunResult,
 ) -> FlowResult:
     """The outputs of a finished run, with the engine's result."""
+    causes: dict[str, NodeId] = {}
     values = dict(inputs)
     outputs: dict[str, Any] = {}
     missing: dict[str, str] = {}
@@ -102,6 +133,9 @@ def flow_result(
         if absent:
             why = (_why(node, result.outcomes.get(NodeId(node))) for node in absent)
             missing[name] = "; ".join(why)
+            root = root_failure(document.nodes, result.outcomes, absent)
+            if root is not None:
+                causes[name] = innermost(root, result.errors)
             continue
         try:
             outputs[name] = parsed.render(values)
@@ -109,7 +143,8 @@ def flow_result(
             missing[name] = str(error)
             status = "failed" if status == "succeeded" else status
             reasons = (*reasons, f"the output {name} cannot be computed: {error.message}")
-    return FlowResult.of(replace(result, status=status, reasons=reasons), outputs, missing)
+    ended = replace(result, status=status, reasons=reasons)
+    return FlowResult.of(ended, outputs, missing, causes)
 
 
 def typed_result(result: FlowResult, types: PythonTypes) -> FlowResult[Any]:
@@ -120,12 +155,12 @@ def typed_result(result: FlowResult, types: PythonTypes) -> FlowResult[Any]:
     if types.result is None:
         return replace(result, outputs=values)
     if result.missing:
-        return replace(result, outputs=IncompleteOutputs(values, result.missing))
+        return replace(result, outputs=IncompleteOutputs(values, result))
     try:
         return replace(result, outputs=whole(types.result, values))
     except ValidationError as error:
         reason = f"the outputs are no {types.result.__name__}: {first_error(error)}"
-        outputs = IncompleteOutputs(values, {})
+        outputs = IncompleteOutputs(values)
         reasons = (*result.reasons, reason)
         return replace(result, status="failed", outputs=outputs, reasons=reasons)
 
@@ -133,15 +168,17 @@ def typed_result(result: FlowResult, types: PythonTypes) -> FlowResult[Any]:
 class IncompleteOutputs(dict[str, Any]):
     """The outputs of a typed flow that could be computed; the others raise `NodeFailed`."""
 
-    def __init__(self, values: Mapping[str, Any], missing: Mapping[str, str]) -> None:
+    def __init__(self, values: Mapping[str, Any], result: FlowResult[Any] | None = None) -> None:
         super().__init__(values)
-        self._missing = missing
+        self._result = result
 
     def __getattr__(self, name: str) -> Any:
         if name in self:
             return self[name]
-        if name in self._missing:
-            raise NodeFailed(f"there is no output {name}: {self._missing[name]}")
+        result = self._result
+        if result is not None and name in result.missing:
+            why = f"there is no output {name}: {_why_no_output(result, name)}"
+            raise NodeFailed(why) from _cause(result, name)
         raise AttributeError(name)
 
 
@@ -169,7 +206,6 @@ _KINDS: Mapping[str, type[WeftError]] = {
 """Errors that callers of a model can handle."""
 _CALLERS = frozenset({"ContextLengthExceeded"})
 _LATE = frozenset({"DeadlineExceeded", "NodeTimeout"})
-_CUT_OFF = "Upstream"
 
 
 def check_result(document: WorkflowDocument, result: FlowResult, wanted: Iterable[str]) -> None:
@@ -183,16 +219,12 @@ def check_result(document: WorkflowDocument, result: FlowResult, wanted: Iterabl
 
 def _why_missing(document: WorkflowDocument, result: FlowResult, output: str) -> WeftError:
     """The failure of a node that `output` needs: of the one that failed first."""
-    node = _failed(result, value_template(document.outputs[output]).names)
-    visited: set[NodeId] = set()
-    while node is not None and node not in visited:
-        visited.add(node)
+    names = value_template(document.outputs[output]).names
+    node = root_failure(document.nodes, result.outcomes, names)
+    if node is not None:
         failure = result.outcomes[node].failure
         assert failure is not None
-        before = _failed(result, _sources(document.nodes[node]))
-        if failure.error != _CUT_OFF or before is None:
-            return caller_fault(result, node) or error_of(failure, node)
-        node = before
+        return caller_fault(result, node) or error_of(failure, node)
     return NodeFailed(f"there is no {output}: {result.missing[output]}")
 
 
@@ -215,19 +247,6 @@ def caller_fault(result: FlowResult, node: NodeId) -> WeftError | None:
         ):
             return error_of(failure, inner)
     return None
-
-
-def _failed(result: FlowResult, names: Iterable[str]) -> NodeId | None:
-    for name in sorted(names):
-        outcome = result.outcomes.get(NodeId(name))
-        if outcome is not None and not outcome.ok and outcome.failure is not None:
-            return NodeId(name)
-    return None
-
-
-def _sources(step: BaseNode) -> set[str]:
-    joined = step.join if isinstance(step, JoinNode) else ()
-    return {*names_of(step), *inner_names(step), *step.after, *joined}
 
 
 def error_of(failure: Failure, node: NodeId) -> WeftError:

@@ -11,15 +11,17 @@ from weft.core.errors import Cancelled, RunError
 from weft.core.events import Event, Listener
 from weft.workflow.runtime.results.result import FlowResult
 
+T = TypeVar("T")
 
-class WaitableRun(Protocol):
-    """A run that has been prepared."""
 
-    async def wait(self) -> FlowResult[Any]:
+class WaitableRun(Protocol[T]):
+    """A run that has been prepared; `T` is the type of its outputs."""
+
+    async def wait(self) -> FlowResult[T]:
         """Run to the end."""
 
 
-R = TypeVar("R", bound=WaitableRun)
+R = TypeVar("R", bound=WaitableRun[Any], covariant=True)
 Tasks = set[asyncio.Task[FlowResult[Any]]]
 _TASKS: Final[Tasks] = set()
 """Runs under way: an event loop does not keep its tasks alive."""
@@ -52,7 +54,7 @@ class RunStream(Generic[R]):
         self._tasks = _TASKS if tasks is None else tasks
         self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
         self._run: R | None = None
-        self._task: asyncio.Task[FlowResult] | None = None
+        self._task: asyncio.Task[FlowResult[Any]] | None = None
         self._exhausted = False
 
     @property
@@ -70,8 +72,8 @@ class RunStream(Generic[R]):
         """True when the stream was left before the run's end."""
         return self._task is not None and self._task.cancelled()
 
-    def result(self) -> FlowResult:
-        """The result of the run, once all events were read.
+    def result(self: RunStream[WaitableRun[T]]) -> FlowResult[T]:
+        """The result of the run, once all events were read; its outputs have the flow's type.
 
         Raises: `RunError` before the end (`await stream.wait()` waits for it), `Cancelled` when the
         stream was left, and what made the run itself impossible.
@@ -81,9 +83,10 @@ class RunStream(Generic[R]):
             raise RunError("the run has not ended", hint=hint)
         if self._task.cancelled():
             raise Cancelled("the stream was left before the end of the run")
-        return self._task.result()
+        result: FlowResult[T] = self._task.result()
+        return result
 
-    async def wait(self) -> FlowResult[Any]:
+    async def wait(self: RunStream[WaitableRun[T]]) -> FlowResult[T]:
         """Run to the end without reading further events. Raises: as `result`."""
         await _ended(self._begin())
         return self.result()
@@ -129,11 +132,11 @@ class RunStream(Generic[R]):
                 task.result()
         return event
 
-    def _begin(self) -> asyncio.Task[FlowResult]:
+    def _begin(self) -> asyncio.Task[FlowResult[Any]]:
         if self._task is None:
             queue, tasks = self._queue, self._tasks
 
-            def end(ended: asyncio.Task[FlowResult]) -> None:
+            def end(ended: asyncio.Task[FlowResult[Any]]) -> None:
                 tasks.discard(ended)
                 if not ended.cancelled():
                     ended.exception()  # a stream that was left reports nothing
@@ -167,7 +170,7 @@ class _EventIterator(AsyncIterator[Event]):
         self._cancel()
 
 
-async def _ended(task: asyncio.Task[FlowResult]) -> None:
+async def _ended(task: asyncio.Task[FlowResult[Any]]) -> None:
     """Wait for the end of `task`; a cancelled caller cancels it, and waits for it as well."""
     try:
         await asyncio.wait((task,))
