@@ -31,6 +31,10 @@ class Sampling:
     Penalties and `logit_bias` (token ids, written as texts, to what is added to their logits) are
     those of the OpenAI protocol, `repetition_penalty` that of vLLM. `reasoning_effort` is a name
     that the server knows, such as "low".
+
+    `thinking_tokens` bounds the model's thought before its answer; 0: no thought; None: the model's
+    own length. Where it is set, `max_tokens` bounds the answer alone, so that both together are the
+    most that is written. Clients without the capability `thinking` refuse it.
     """
 
     max_tokens: int | None = None
@@ -46,6 +50,7 @@ class Sampling:
     repetition_penalty: float | None = None
     logit_bias: Mapping[str, float] | None = None
     reasoning_effort: str | None = None
+    thinking_tokens: int | None = None
 
     @property
     def shifts(self) -> tuple[str, ...]:
@@ -243,6 +248,7 @@ class Capabilities:
     `ModelRequest.extra` may have, all of which are honoured. `sampling`: the defaults of
     temperature, top_p and top_k; None: the server's own, which it does not report. `media`: kinds
     of media that messages may have: image, audio, file. A server may still refuse them.
+    `thinking`: requests may set `thinking_tokens`.
     """
 
     streaming: bool = True
@@ -266,6 +272,7 @@ class Capabilities:
     extra_fields: tuple[str, ...] = ()
     sampling: Sampling | None = None
     media: tuple[str, ...] = ()
+    thinking: bool = False
 
 
 class ModelClient(Protocol):
