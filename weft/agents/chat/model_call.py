@@ -116,7 +116,7 @@ async def _generate(context: NodeContext, model: ModelClient, request: ModelRequ
         if request.schema is None:
             raise
         context.log(str(error))
-        most, written = sent.sampling.max_tokens, meter.usage.completion_tokens
+        most, written = sent.sampling.most_tokens, meter.usage.completion_tokens
         why: FinishReason = "length" if most is not None and written >= most else "error"
         completion = Completion(text, why, usage=meter.usage, model=model.model)
     finally:
@@ -127,13 +127,10 @@ async def _generate(context: NodeContext, model: ModelClient, request: ModelRequ
 
 def with_node_context(request: ModelRequest, context: NodeContext) -> ModelRequest:
     """`request` with its node's priority, program, time and token limits."""
-    left, wanted = context.tokens_left(), request.sampling.max_tokens
-    if left is not None:
-        wanted = max(1, left if wanted is None else min(wanted, left))
-    left_s = context.time_left()
+    left, left_s = context.tokens_left(), context.time_left()
     return replace(
         request,
-        sampling=replace(request.sampling, max_tokens=wanted),
+        sampling=request.sampling if left is None else request.sampling.within(left),
         priority=context.priority,
         program=context.program,
         # The engine ends a late call; the server's timeout only frees its resources.

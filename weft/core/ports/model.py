@@ -7,7 +7,7 @@ cancels the request at its origin: a server frees its KV cache, a local batch it
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from weft.core.errors import CapabilityError, ModelRequestError, OutputTruncated
@@ -58,10 +58,28 @@ class Sampling:
         names = ("presence_penalty", "frequency_penalty", "repetition_penalty", "logit_bias")
         return tuple(name for name in names if getattr(self, name) is not None)
 
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens that may be written, the thought included; None: no limit is set."""
+        if self.max_tokens is None:
+            return None
+        return self.max_tokens + (self.thinking_tokens or 0)
+
+    def within(self, tokens: int) -> Sampling:
+        """These parameters for at most `tokens` tokens in all, at least 1.
+
+        The thought is shortened first: what is left of it is worth nothing without an answer.
+        """
+        tokens, thought = max(1, tokens), self.thinking_tokens
+        if thought is None:
+            return replace(self, max_tokens=min(tokens, self.max_tokens or tokens))
+        answer = min(tokens, self.max_tokens or max(tokens - thought, -(-tokens // 2)))
+        return replace(self, max_tokens=answer, thinking_tokens=min(thought, tokens - answer))
+
 
 _FURTHER: Final = (
     *("top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty"),
-    *("logit_bias", "reasoning_effort"),
+    *("logit_bias", "reasoning_effort", "thinking_tokens"),
 )
 
 
@@ -374,3 +392,7 @@ def cut_off(what: str, tokens: int | None) -> OutputTruncated:
     """The error for `what`, a value that ends in the middle because its `tokens` were used up."""
     where = "" if tokens is None else f" at {tokens} tokens"
     return OutputTruncated(f"{what} was cut off{where}", hint="raise max_tokens, or ask for less")
+
+
+THOUGHT_HINT: Final = "raise max_tokens, or bound the thought with thinking_tokens"
+"""What to do where all tokens were spent on the thought before the answer."""

@@ -102,6 +102,7 @@ class AbstractionStrategy(ChatStrategy):
         reply = await thread.ask(
             "outline",
             opening,
+            purpose="step",
             max_tokens=min(self.options.max_tokens, most * _TOKENS_PER_STEP),
             keep=thread.kept,
             lead="1.",
@@ -126,6 +127,7 @@ class AbstractionStrategy(ChatStrategy):
         return await thread.ask(
             "answer",
             [*messages, Message("assistant", solved.text or "..."), Message("user", ANSWER)],
+            purpose="conclusion",
             max_tokens=self.options.answer_tokens,
             schema=question.schema,
         )

@@ -181,7 +181,8 @@ class WorkerGroupStrategy(ChatStrategy):
         place = self._spec.attention(f"{program.id} {scope}", worker.index)
 
         def amend(request: ModelRequest) -> ModelRequest:
-            return replace(request, attention=place)
+            sampling = replace(request.sampling, thinking_tokens=None)  # all they write is seen
+            return replace(request, attention=place, sampling=sampling)
 
         return self._job(worker, question, found, self._spec.rules, self._spec.lead, amend)
 
@@ -245,6 +246,7 @@ class WorkerGroupStrategy(ChatStrategy):
         reply = await root.ask(
             "answer",
             conversation(question, _ANSWER, await self._shown(root, question, wrote)),
+            purpose="conclusion",
             max_tokens=self.options.answer_tokens,
             schema=question.schema,
             temperature=0.0,

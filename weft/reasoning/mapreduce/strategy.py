@@ -181,7 +181,11 @@ class _MapReduceRun:
     async def _reduce(self, notes: list[Note]) -> Thought:
         messages = reduce_messages(self._question, notes)
         reply = await self._thread.ask(
-            "reduce", messages, max_tokens=self._options.answer_tokens, schema=self._question.schema
+            "reduce",
+            messages,
+            purpose="conclusion",
+            max_tokens=self._options.answer_tokens,
+            schema=self._question.schema,
         )
         why = f"{len(notes)} notes were reduced"
         answer, cut = reply.text, reply.cut
@@ -216,7 +220,14 @@ class _MapReduceRun:
     ) -> str:
         """The text of the model's answer. Raises: `ReasoningError` when the call fails."""
         schema = note_schema(quotes=quotes)
-        reply = await thread.ask(name, messages, max_tokens=share, keep=thread.kept, schema=schema)
+        reply = await thread.ask(
+            name,
+            messages,
+            purpose="step",
+            max_tokens=share,
+            keep=thread.kept,
+            schema=schema,
+        )
         if reply.status in ("failed", "refused"):
             raise ReasoningError(reply.reason)
         return reply.text

@@ -112,6 +112,7 @@ class _MirageRun:
         reply = await self._thread.ask(
             "decompose",
             decompose_messages(self._question, most, named),
+            purpose="step",
             max_tokens=most * _TOKENS_PER_QUESTION,
             keep=self._keep,
             lead="1.",
@@ -148,6 +149,7 @@ class _MirageRun:
             reply = await self._thread.ask(
                 "verify",
                 verify_messages(self._question, findings, self._facts(findings)),
+                purpose="step",
                 max_tokens=len(findings) * _TOKENS_PER_VERDICT,
                 keep=self._keep,
                 temperature=0.0,
@@ -162,6 +164,7 @@ class _MirageRun:
         reply = await self._thread.ask(
             "answer",
             answer_messages(self._question, kept, facts),
+            purpose="conclusion",
             max_tokens=self._answer_tokens,
             schema=self._question.schema,
         )

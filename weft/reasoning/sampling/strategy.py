@@ -102,6 +102,7 @@ class SampleStrategy(ChatStrategy):
             window=settings["window"],
             amend=self._logprobs(capabilities) if confident else None,
             prober=Prober(self.model, capabilities, read) if sampler.probe_tokens else None,
+            thinking_tokens=options.thinking_tokens or 0,
         )
 
     def _logprobs(self, capabilities: Capabilities) -> Amend:

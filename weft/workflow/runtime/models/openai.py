@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 CLIENT = frozenset(
     (
         *("connect_timeout_s", "connections", "extra_body", "idle_timeout_s"),
-        *("max_answer_chars", "price", "priority", "reasoning", "tool_format"),
+        *("max_answer_chars", "price", "priority", "reasoning", "thinking", "tool_format"),
     )
 )
 """Options of the connection to one server."""
