@@ -88,7 +88,7 @@ each = pytest.mark.parametrize(("strategy", "kind"), cases(), ids=str)
 
 
 @each
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(
     thought=st.integers(0, 700),
     max_tokens=st.integers(1, 500),
@@ -113,7 +113,7 @@ def test_an_answer_or_a_typed_error(
 
 
 @pytest.mark.parametrize("strategy", [name for name, kind in cases() if kind == "chat"])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(thought=st.integers(0, 700), thinking=st.integers(0, 300), opens=st.booleans())
 @pytest.mark.parametrize("kind", ["chat", "tokens"])
 def test_a_bounded_thought_leaves_room_for_the_answer(

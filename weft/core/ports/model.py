@@ -68,13 +68,19 @@ class Sampling:
     def within(self, tokens: int) -> Sampling:
         """These parameters for at most `tokens` tokens in all, at least 1.
 
-        The thought is shortened first: what is left of it is worth nothing without an answer.
+        Where they are too few for both, thought and answer are shortened in proportion; without
+        `max_tokens`, the thought has at most half of them.
         """
         tokens, thought = max(1, tokens), self.thinking_tokens
         if thought is None:
             return replace(self, max_tokens=min(tokens, self.max_tokens or tokens))
-        answer = min(tokens, self.max_tokens or max(tokens - thought, -(-tokens // 2)))
-        return replace(self, max_tokens=answer, thinking_tokens=min(thought, tokens - answer))
+        most = self.most_tokens
+        if most is None:
+            thought = min(thought, tokens // 2)
+        elif most > tokens:
+            thought = min(thought * tokens // most, tokens - 1)
+        answer = tokens - thought if most is None else min(tokens - thought, self.max_tokens or 1)
+        return replace(self, max_tokens=answer, thinking_tokens=thought)
 
 
 _FURTHER: Final = (

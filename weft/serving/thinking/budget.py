@@ -48,7 +48,7 @@ async def think_within(
     """The answer to `request`, after a thought of at most `thinking_tokens` tokens.
 
     Its tags count among its tokens. The thought comes as reasoning. What ends it is among the token
-    ids, and not in the usage. A model without tags for thoughts answers as it is, and so does one
+    ids of the completion, and nowhere else. A model without tags for thoughts answers as it is, and so does one
     that continues an answer.
     Under a schema or grammar the model thinks only where its prompt has opened a thought, and
     freely; then the answer is constrained. `model` is the model's name. `money` prices a stream
@@ -113,8 +113,6 @@ class _BoundedThought:
             yield self._whole(self._ended)
             return
         ids, closing = await self._closed_thought()
-        if closing:
-            yield ReasoningDelta("", closing)
         async with aclosing(self._answer(ids, closing, deadline.left_s)) as answer:
             async for event in answer:
                 yield event

@@ -136,6 +136,7 @@ def no_thought(strategy: str, outcome: Outcome) -> ReasoningError:
     return ReasoningError(
         f"{strategy} came to no answer: {no_answer_reason(outcome)}",
         node=ANSWER,
+        hint=None if failure is None else failure.hint,
         retryable=failure is not None and failure.retryable,
     )
 
@@ -281,7 +282,10 @@ def _with_conversation(messages: Sequence[Message]) -> str:
 
 def _options(options: ThinkOptions, sampling: Sampling) -> ThinkOptions:
     if sampling.thinking_tokens is not None:
-        options = replace(options, thinking_tokens=sampling.thinking_tokens)
+        longest = min(options.max_tokens, sampling.max_tokens or options.max_tokens)
+        options = replace(
+            options, thinking_tokens=sampling.thinking_tokens, max_tokens=longest
+        )
     most = sampling.most_tokens
     return replace(
         options,
