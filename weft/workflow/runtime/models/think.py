@@ -283,9 +283,7 @@ def _with_conversation(messages: Sequence[Message]) -> str:
 def _options(options: ThinkOptions, sampling: Sampling) -> ThinkOptions:
     if sampling.thinking_tokens is not None:
         longest = min(options.max_tokens, sampling.max_tokens or options.max_tokens)
-        options = replace(
-            options, thinking_tokens=sampling.thinking_tokens, max_tokens=longest
-        )
+        options = replace(options, thinking_tokens=sampling.thinking_tokens, max_tokens=longest)
     most = sampling.most_tokens
     return replace(
         options,
