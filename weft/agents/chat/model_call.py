@@ -9,6 +9,7 @@ from weft.agents.chat.repetition import RepetitionDetector
 from weft.core.errors import AgentError, ModelOutputError, ModelRequestError
 from weft.core.ids import inside
 from weft.core.ports import (
+    THOUGHT_HINT,
     Capabilities,
     Delta,
     ModelClient,
@@ -146,7 +147,7 @@ def gave_up_error(context: NodeContext, last: Completion, problem: str, times: i
         f"{last.model or 'the model'} wrote nothing that can be used {times} times in a row; the"
         f" last time: {problem}",
         node=context.node,
-        hint="raise max_tokens: it was cut off"
+        hint=f"it was cut off: {THOUGHT_HINT}"
         if cut_off
         else "a larger model, or one that can be held to a schema, keeps to the form better",
     )
