@@ -1,4 +1,4 @@
-"""Every strategy with models that think: too long, without end, opened by the prompt, not at all."""
+"""Every strategy with models that think: too long, without end, or not at all."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Thinker(TokenModel):
         return TokenReply(f"{opening}{'h' * self._thought}{CLOSE}{self._says}")
 
     def _text(self, ids: Sequence[int]) -> str:
-        return self.spell([each for each in ids if self.spell([each]) not in ("<|end|>",)])
+        return self.spell([each for each in ids if self.spell([each]) != "<|end|>"])
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         inner = super().generate
@@ -102,9 +102,8 @@ def test_an_answer_or_a_typed_error(
     model = thinker(strategy, kind, thought, opens=opens, bounded=bounded)
     try:
         result = think(strategy, model, max_tokens=max_tokens)
-    except ReasoningError as error:
-        assert str(error)
-        return
+    except ReasoningError:
+        return  # typed, with its reason
     assert result.answer.strip()
     assert OPEN not in result.answer
     counts = result.counts

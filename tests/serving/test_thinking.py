@@ -1,4 +1,4 @@
-"""The bound on a thought: switched off, ended by force, or long enough; on any model of token ids."""
+"""The bound on a thought: switched off, ended by force, or long enough; by token ids."""
 
 from __future__ import annotations
 

@@ -48,11 +48,10 @@ async def think_within(
     """The answer to `request`, after a thought of at most `thinking_tokens` tokens.
 
     Its tags count among its tokens. The thought comes as reasoning. What ends it is among the token
-    ids of the completion, and nowhere else. A model without tags for thoughts answers as it is, and so does one
-    that continues an answer.
-    Under a schema or grammar the model thinks only where its prompt has opened a thought, and
-    freely; then the answer is constrained. `model` is the model's name. `money` prices a stream
-    that is closed before the server reports its usage.
+    ids of the completion, and nowhere else. A model without tags for thoughts answers as it is, and
+    so does one that continues an answer. Under a schema or grammar the model thinks only where its
+    prompt has opened a thought, and freely; then the answer is constrained. `model` is the model's
+    name. `money` prices a stream that is closed before the server reports its usage.
 
     Raises: `ModelRequestError` for a negative bound; what `ask` and `tokens` raise.
     """
