@@ -8,10 +8,11 @@ from contextlib import aclosing
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
+from tests.profile import examples
 from tests.reasoning.strategy_cases import NEED_TOKEN_IDS, cases, occasion
 from weft.core.ports import Capabilities, ModelEvent, ModelRequest
 from weft.core.values import Message
@@ -88,7 +89,7 @@ each = pytest.mark.parametrize(("strategy", "kind"), cases(), ids=str)
 
 
 @each
-@settings(max_examples=4, deadline=None)
+@examples(6)
 @given(
     thought=st.integers(0, 700),
     max_tokens=st.integers(1, 500),
@@ -112,7 +113,7 @@ def test_an_answer_or_a_typed_error(
 
 
 @pytest.mark.parametrize("strategy", [name for name, kind in cases() if kind == "chat"])
-@settings(max_examples=4, deadline=None)
+@examples(6)
 @given(thought=st.integers(0, 700), thinking=st.integers(0, 300), opens=st.booleans())
 @pytest.mark.parametrize("kind", ["chat", "tokens"])
 def test_a_bounded_thought_leaves_room_for_the_answer(
@@ -159,6 +160,18 @@ def test_what_was_cut_is_lost() -> None:
     long = FakeModel(lambda request: " ".join(["1. a b c d"] * 200))
     result = think("skeleton", long)
     assert "steps were cut off where their tokens were spent: skeleton" in result.lost
+    assert result.fidelity == "approximate"
+
+
+def test_confidences_of_bounded_thoughts_say_what_they_read() -> None:
+    model = thinker("sample", "chat", 9, opens=False, bounded=True)
+    model._capabilities = replace(model._capabilities, logprobs=True)  # type: ignore[attr-defined]
+    asked = occasion("sample").question
+    options = ThinkOptions(
+        width=2, thinking_tokens=4, settings={"selector": "confidence", "sampler": "fixed"}
+    )
+    result = weft.think_sync(asked, strategy="sample", model=model, options=options)  # type: ignore[arg-type]
+    assert "thoughts are bounded" in result.lost
     assert result.fidelity == "approximate"
 
 
