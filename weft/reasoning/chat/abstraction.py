@@ -85,7 +85,8 @@ class AbstractionStrategy(ChatStrategy):
             if final.ok:
                 answer, cut = final.text, final.cut
             if not answer and not solved.ok:
-                why, spent = final.reason or solved.reason, final.cut or solved.cut
+                why = "" if solved.thinking else final.reason
+                why, spent = why or solved.reason, final.cut or solved.cut
                 raise ReasoningError(
                     f"there is no answer: {why}", hint=OUT_OF_TOKENS_HINT if spent else None
                 )
