@@ -209,5 +209,5 @@ def test_as_a_model_it_takes_the_bound_of_a_request() -> None:
     assert answer.text == "The answer is 42."
     assert answer.usage.reasoning_tokens == 7
     bare = weft.ThoughtModel(FakeModel([""], capabilities=Capabilities()), "direct")
-    with pytest.raises(NodeFailed, match="CapabilityError: .* bound its thought"):
+    with pytest.raises(NodeFailed, match=r"CapabilityError: .* bound its thought"):
         asyncio.run(complete(bare, request))
