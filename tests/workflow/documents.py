@@ -205,6 +205,7 @@ class _Writer:
             "repetition_penalty": st.floats(0.5, 2),
             "logit_bias": st.dictionaries(st.integers(0, 99).map(str), st.floats(-9, 9)),
             "reasoning_effort": st.sampled_from(["low", "high"]),
+            "thinking_tokens": st.integers(0, 99),
             "extra_body": st.just({"verbosity": "low"}),
             "stop": st.lists(texts, max_size=2),
             "seed": st.integers(0, 9),

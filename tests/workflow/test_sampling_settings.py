@@ -77,6 +77,7 @@ def test_extra_body_overwrites_nothing(endpoints: EndpointServer) -> None:
         {"logit_bias": {"the": 1}},
         {"logit_bias": {"1": 101}},
         {"reasoning_effort": ""},
+        {"thinking_tokens": -1},
     ],
 )
 def test_values_out_of_range_are_refused(wrong: dict[str, Any]) -> None:

@@ -90,6 +90,7 @@ class AgentOptions:
                   unless the tool says so; None: those of `once` tools
     seed, top_p to reasoning_effort  sampling parameters of all its model calls: see `Sampling`
     extra_body    further fields of each request, for servers
+    thinking_tokens  of the thought before each answer, on top of `max_tokens`: see `Sampling`
 
     Raises: `ValueError` when a number is out of range.
     """
@@ -113,6 +114,7 @@ class AgentOptions:
     logit_bias: Mapping[str, float] | None = None
     reasoning_effort: str | None = None
     extra_body: Mapping[str, Any] | None = None
+    thinking_tokens: int | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("rounds", 1), ("calls", 0), ("temperature", 0), ("max_tokens", 1)):

@@ -199,6 +199,14 @@ Effort = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="How much a reasoning model thinks: low, medium, ..."),
 ]
+Thinking = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="The longest thought before an answer, on top of --max-tokens; 0: no thought.",
+        min=0,
+    ),
+]
 AnswerSchema = Annotated[
     str | None,
     typer.Option(metavar="JSON|FILE", help="A JSON Schema that the answer must fit."),

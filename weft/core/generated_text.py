@@ -8,6 +8,7 @@ from typing import Final
 
 _INVISIBLE: Final = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
 _FENCE: Final = "```"
+THINK, THINK_END = "<think>", "</think>"
 _REASONED: Final = re.compile(r"\A.*</think>|\A\s*<think>.*", re.DOTALL)
 """Templates may have written the opening tag, so that an answer only has the closing one."""
 
@@ -32,3 +33,30 @@ def unfenced(text: str) -> str:
         return text
     inside = plain[len(_FENCE) : -len(_FENCE)]
     return inside[4:].strip() if inside[:4].lower() == "json" else inside.strip()
+
+
+class ThoughtCounter:
+    """Counts the tokens of the thought, as `without_thought` finds it, in text that arrives in
+    pieces of any size.
+    """
+
+    def __init__(self) -> None:
+        self._total = 0
+        self._closed = 0
+        self._head = ""
+        self._tail = ""
+
+    def add(self, text: str, tokens: int) -> None:
+        """Add a piece of `tokens` tokens."""
+        self._total += tokens
+        if len(self._head) < len(THINK):
+            self._head = (self._head + text).lstrip()[: len(THINK)]
+        recent = self._tail + text
+        if THINK_END in recent:
+            self._closed = self._total
+        self._tail = recent[1 - len(THINK_END) :]
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of the thought so far; all of them while it has no end."""
+        return self._closed or (self._total if self._head == THINK else 0)

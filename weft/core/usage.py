@@ -10,6 +10,8 @@ class Usage:
     """Usage of a call. Tokens are counted by the serving model; `money` is in US dollars.
 
     `forwards` counts target-model forward passes where the client can tell, else 0.
+    `reasoning_tokens`: the part of `completion_tokens` that the thought took, as far as the client
+    can tell.
     """
 
     prompt_tokens: int = 0
@@ -18,6 +20,7 @@ class Usage:
     requests: int = 0
     forwards: int = 0
     money: float = 0.0
+    reasoning_tokens: int = 0
 
     @property
     def tokens(self) -> int:
@@ -32,4 +35,5 @@ class Usage:
             self.requests + other.requests,
             self.forwards + other.forwards,
             self.money + other.money,
+            self.reasoning_tokens + other.reasoning_tokens,
         )

@@ -22,7 +22,10 @@ class ThinkOptions:
     forks; `rounds`: forks in one thread, or rounds of a strategy that has rounds; `max_tokens`: of
     one thread or sample. `answer_tokens` of the budget, and of the path, are reserved for the
     answer. `settings`: the strategy's own. `top_p` to `reasoning_effort`: see `Sampling`.
-    `extra_body`: further fields of each request, for servers.
+    `extra_body`: further fields of each request, for servers. `thinking_tokens`: of the thought
+    before each answer, on top of `max_tokens`, which then bounds the answer alone; 0: no thought;
+    None: the model's own, within `max_tokens`. Calls for a step of a strategy never think where the
+    model can do without.
 
     Raises: `ValueError` for what is out of range.
     """
@@ -46,6 +49,7 @@ class ThinkOptions:
     logit_bias: Mapping[str, float] | None = None
     reasoning_effort: str | None = None
     extra_body: Mapping[str, Any] | None = None
+    thinking_tokens: int | None = None
 
     def __post_init__(self) -> None:
         for name, least in _AT_LEAST.items():
@@ -54,6 +58,8 @@ class ThinkOptions:
         for name in ("budget", "path_tokens"):
             if (cap := getattr(self, name)) is not None and cap < 1:
                 raise ValueError(f"{name} must be at least 1 token, got {cap}")
+        if self.thinking_tokens is not None and self.thinking_tokens < 0:
+            raise ValueError(f"thinking_tokens must not be negative, got {self.thinking_tokens}")
         if not self.temperature >= 0:
             raise ValueError(f"temperature must not be negative, got {self.temperature}")
         if self.top_p is not None and not 0 < self.top_p <= 1:
@@ -61,8 +67,13 @@ class ThinkOptions:
 
     @property
     def cap(self) -> int:
-        """The most tokens that may be generated: `budget`, or width * max_tokens * rounds."""
-        return self.budget or self.width * self.max_tokens * self.rounds
+        """The most tokens that may be generated: `budget`, or width * longest * rounds."""
+        return self.budget or self.width * self.longest * self.rounds
+
+    @property
+    def longest(self) -> int:
+        """The most tokens of one thread or sample, its thought included."""
+        return self.max_tokens + (self.thinking_tokens or 0)
 
     @property
     def kept(self) -> int:

@@ -9,7 +9,7 @@ from weft.core.errors import ReasoningError
 from weft.core.events import Listener
 from weft.core.generated_text import is_blank, without_thought
 from weft.core.ids import NodeId
-from weft.core.ports import Clock
+from weft.core.ports import THOUGHT_HINT, Clock
 from weft.engine import Graph, Inputs, Node, NodeContext, NodeFn, Run, RunOptions
 from weft.engine.kinds.body import map_result
 from weft.reasoning.question import Question
@@ -56,7 +56,7 @@ class NonEmptyStrategy:
         raise ReasoningError(f"{self.name} came to an empty answer{why}", hint=OUT_OF_TOKENS_HINT)
 
 
-OUT_OF_TOKENS_HINT = "raise max_tokens: a model that thinks may need all of them before it answers"
+OUT_OF_TOKENS_HINT = f"{THOUGHT_HINT}: a model that thinks may need all tokens before it answers"
 """What to do when all tokens were spent before there was an answer."""
 
 

@@ -164,7 +164,9 @@ class ThoughtCounts:
     is the longest chain of generated tokens: a thread's own and, for each fork, its longest child.
     `prefill_extra_tokens` had been generated once and were computed again as the prompt of a join.
     `prompt_tokens` were sent, `cached_tokens` of them were in the server's cache. `threads` ran in
-    `forks`; `depth` is that of the deepest fork, `width` that of the widest.
+    `forks`; `depth` is that of the deepest fork, `width` that of the widest. Of the total,
+    `reasoning_tokens` were thoughts before an answer, as far as they can be told apart, and
+    `answer_tokens` the others.
     """
 
     total_tokens: int = 0
@@ -178,6 +180,8 @@ class ThoughtCounts:
     threads: int = 0
     depth: int = 0
     width: int = 0
+    reasoning_tokens: int = 0
+    answer_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +228,14 @@ def tree_counts(root: ThreadRecord, usage: Usage, tokens: int, lost_tokens: int)
         threads=sum(1 for _ in _threads(root)),
         depth=max((depth + 1 for depth, _ in forks), default=0),
         width=max((children for _, children in forks), default=1),
+        **split_tokens(usage, tokens),
     )
+
+
+def split_tokens(usage: Usage, tokens: int) -> dict[str, int]:
+    """The two parts of `tokens` generated tokens in `ThoughtCounts`: thoughts, and the rest."""
+    thought = min(usage.reasoning_tokens, tokens)
+    return {"reasoning_tokens": thought, "answer_tokens": tokens - thought}
 
 
 def _threads(root: ThreadRecord, depth: int = 0) -> Iterator[tuple[int, ThreadRecord]]:

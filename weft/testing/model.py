@@ -18,12 +18,14 @@ from weft.core.errors import (
     ToolRaised,
     WeftError,
 )
+from weft.core.generated_text import THINK, THINK_END, without_thought
 from weft.core.ports.model import (
     Capabilities,
     ModelEvent,
     ModelRequest,
     Prefilled,
     ReasoningDelta,
+    Sampling,
     TextDelta,
     ToolCallDelta,
     check_media,
@@ -33,7 +35,9 @@ from weft.core.values import AUTOREGRESSIVE, Completion, FinishReason, ToolSpec,
 from weft.testing.script import AgentStep, Reply, Script, agent_script, reply_of, script_of
 
 _TOKENS = re.compile(r"\s*\S+|\s+")
-_CAPABILITIES = Capabilities(structured_output=True, tools=True, media=("image", "audio", "file"))
+_CAPABILITIES = Capabilities(
+    structured_output=True, tools=True, media=("image", "audio", "file"), thinking=True
+)
 
 
 class FakeModel:
@@ -46,7 +50,8 @@ class FakeModel:
     A reply is a text, a `Reply`, or a mapping that it writes as JSON. A request that no pattern
     fits is refused. `requests` lists the requests, `cancelled` counts
     streams that were closed before their end, `running` those now open. A request that needs
-    missing `capabilities` is refused. Replies do not follow schemas, grammars or stop texts.
+    missing `capabilities` is refused. Replies do not follow schemas, grammars or stop texts. With
+    `thinking_tokens` a `<think>` thought in the text counts as reasoning, which is cut there.
     """
 
     fake = True
@@ -104,10 +109,7 @@ class FakeModel:
         await _pass(reply.first_token_s, end_s)
         if reply.error is not None:
             raise reply.error
-        thoughts, words = _tokens(reply.reasoning), _tokens(reply.text)
-        deltas: list[ReasoningDelta | TextDelta] = [*map(ReasoningDelta, thoughts)]
-        deltas += map(TextDelta, words)
-        written = deltas[: request.sampling.max_tokens]
+        written, whole = _written(reply, request.sampling)
         for count, delta in enumerate(written):
             if count == reply.break_after_tokens:
                 raise ModelUnavailable(f"the stream of {self._model} broke off")
@@ -116,12 +118,12 @@ class FakeModel:
             self._check_open()
         for index, call in enumerate(reply.tool_calls):
             yield ToolCallDelta(index, call.arguments, call.id, call.name)
-        reason: FinishReason = "length" if len(written) < len(deltas) else "stop"
+        reason: FinishReason = "stop" if whole else "length"
         yield Completion(
             "".join(delta.text for delta in written if isinstance(delta, TextDelta)),
             "tool_calls" if reply.tool_calls else reason,
             reply.tool_calls,
-            usage=reply.usage or self._usage(request, len(written)),
+            usage=reply.usage or self._usage(request, written),
             model=self._model,
             reasoning="".join(delta.text for delta in written if isinstance(delta, ReasoningDelta)),
         )
@@ -135,6 +137,8 @@ class FakeModel:
             "cannot go on with an answer": request.continues and not able.continuation,
             "cannot stop at tokens": bool(request.sampling.stop_token_ids)
             and not able.stop_token_ids,
+            "has no bound for its thought": request.sampling.thinking_tokens is not None
+            and not able.thinking,
             "reports fewer top_logprobs": request.top_logprobs > able.top_logprobs,
             "cannot place a prompt": bool(request.placement) and not able.placement,
             "has no such attention": attention is not None and attention.layout not in able.layouts,
@@ -148,16 +152,43 @@ class FakeModel:
         if self._closed:
             raise ModelUnavailable(f"{self._model} is closed")
 
-    def _usage(self, request: ModelRequest, completion_tokens: int) -> Usage:
+    def _usage(self, request: ModelRequest, written: _Deltas) -> Usage:
+        completion_tokens = len(written)
         prompt = sum(len(_tokens(message.content)) for message in request.messages)
         prompt += len(request.prompt_token_ids)
         rich = [message for message in request.messages if message.parts]
         prompt += sum(part.tokens for message in rich for part in message.media)
         money = self._money_per_token * (prompt + completion_tokens)
-        return Usage(prompt, completion_tokens, requests=1, forwards=completion_tokens, money=money)
+        return Usage(
+            prompt,
+            completion_tokens,
+            requests=1,
+            forwards=completion_tokens,
+            money=money,
+            reasoning_tokens=sum(isinstance(delta, ReasoningDelta) for delta in written),
+        )
 
     async def aclose(self) -> None:
         self._closed = True
+
+
+_Deltas = list[ReasoningDelta | TextDelta]
+
+
+def _written(reply: Reply, sampling: Sampling) -> tuple[_Deltas, bool]:
+    """The pieces of `reply` within the limits of `sampling`, and whether it ends with them."""
+    bound, text = sampling.thinking_tokens, reply.text
+    thought = reply.reasoning
+    if bound is not None:
+        answer = without_thought(text)
+        thought += text[: len(text) - len(answer)].replace(THINK, "").replace(THINK_END, "")
+        text = answer.lstrip() if len(answer) < len(text) else answer
+    thoughts: _Deltas = [*map(ReasoningDelta, _tokens(thought))]
+    words: _Deltas = [*map(TextDelta, _tokens(text))]
+    if bound is None:
+        thoughts, words = [], thoughts + words
+    kept = words[: sampling.max_tokens]
+    return thoughts[:bound] + kept, len(kept) == len(words)
 
 
 class ScriptedAgent(FakeModel):

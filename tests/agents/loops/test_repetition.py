@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profile import examples
+from weft.agents.chat import repetition
 from weft.agents.chat.repetition import repeats_itself
 
 
@@ -66,3 +67,37 @@ def test_random_text_has_none_and_random_circles_have(seed: int, length: int) ->
     text = "".join(source.choices(string.ascii_letters + " ", k=3_000))
     assert not repeats_itself(text)
     assert repeats_itself(text + text[:length] * max(8, 600 // length))
+
+
+TEXTS = st.lists(
+    st.sampled_from(["ab", " the same.", "7. so it goes on and on, ", "x", "  ", "10"])
+)
+
+
+@given(TEXTS, st.integers(1, 60), st.integers(1, 300))
+def test_the_end_of_a_long_text_is_judged_like_all_of_it(
+    words: list[str], times: int, blanks: int
+) -> None:
+    """The oracle reads the text before the end, too."""
+    end = "".join(words) * times
+    whole = f"{'Once upon a time. ' * 400}{end}{' ' * blanks}"
+    assert repeats_itself(whole) == (
+        repetition._unit(whole.strip()) is not None or repetition._counts_on(whole.strip())
+    )
+
+
+def test_a_growing_text_is_read_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted in characters: each check reads an end of bounded length."""
+    read: list[int] = []
+    judge = repetition.repeats_itself
+
+    def counted(text: str) -> bool:
+        read.append(len(text))
+        return judge(text)
+
+    monkeypatch.setattr(repetition, "repeats_itself", counted)
+    detector = repetition.RepetitionDetector()
+    for number in range(20_000):
+        assert not detector.feed(f"word {number * 7919 % 10_007} ")
+    assert len(read) <= 20_000 * 11 / 40
+    assert max(read) == read[-1] <= 6_600

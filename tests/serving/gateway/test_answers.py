@@ -90,6 +90,7 @@ def test_a_whole_answer_holds_everything() -> None:
             "completion_tokens": 5,
             "total_tokens": 12,
             "prompt_tokens_details": {"cached_tokens": 2},
+            "completion_tokens_details": {"reasoning_tokens": 0},
         }
         (choice,) = answer["choices"]
         assert (choice["index"], choice["finish_reason"]) == (0, "tool_calls")

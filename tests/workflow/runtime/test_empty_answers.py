@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import weft
 from weft.cli.exit_code import ExitCode
 from weft.cli.main import app
-from weft.core.ports import ModelRequest, complete
+from weft.core.ports import Capabilities, ModelRequest, complete
 from weft.core.values import Message, ToolCall
 from weft.testing import FakeModel, Reply
 from weft.workflow import FlowResult
@@ -39,7 +39,22 @@ def test_an_empty_answer_is_asked_for_again_where_the_node_is_retried() -> None:
     assert run("", "words", retry=retry).outputs == {"answer": "words"}
     spent = run(Reply("late words", reasoning="so " * 9), "words", max_tokens=5, retry=retry)
     assert "its thought took all of its tokens" in spent.missing["answer"]
-    assert "raise `max_tokens`" in spent.missing["answer"]
+    assert "raise max_tokens, or bound the thought" in spent.missing["answer"]
+    (failed,) = (o.failure for o in spent.outcomes.values() if o.failure is not None)
+    assert failed.error == "OutputTruncated"
+
+
+def test_a_bounded_thought_leaves_the_answer_its_tokens() -> None:
+    thinks = Reply("late words", reasoning=" so" * 9)
+    for bound in (0, 3, 50):
+        result = run(thinks, max_tokens=5, thinking_tokens=bound)
+        assert (result.status, result.outputs) == ("succeeded", {"answer": "late words"})
+        assert result.usage.reasoning_tokens == min(bound, 9)
+    assert run(thinks, max_tokens=1, thinking_tokens=3).status == "partial"
+    unable = FakeModel([thinks], capabilities=Capabilities())
+    flow = weft.Flow("t", models={"m": unable})
+    flow.output(answer=flow.model("m", "Say it.", thinking_tokens=3))
+    assert "has no bound for its thought" in flow.run_sync().missing["answer"]
 
 
 def test_typed_answers_and_calls_need_no_text() -> None:

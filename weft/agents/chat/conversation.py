@@ -133,7 +133,7 @@ class Dialogue:
         self._conversation = Conversation(
             opening,
             context_tokens=capabilities.max_context_tokens,
-            answer_tokens=options.max_tokens,
+            answer_tokens=self._sampling.most_tokens or options.max_tokens,
         )
 
     @property

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from weft.agents.chat.repetition import repeats_itself
+from weft.agents.chat.repetition import RepetitionDetector
 from weft.core.errors import AgentError, ModelOutputError, ModelRequestError
 from weft.core.ids import inside
 from weft.core.ports import (
+    THOUGHT_HINT,
     Capabilities,
     Delta,
     ModelClient,
@@ -25,7 +26,6 @@ from weft.engine.graph.content_digest import DigestTexts
 
 _RETRY: Final = Retry()
 _GRACE_S: Final = 1.0
-_CHECK_EVERY_CHARS: Final = 40
 
 
 class ModelGaveUp(AgentError):
@@ -92,18 +92,15 @@ def model_call_fn(model: ModelClient, request: ModelRequest) -> NodeFn:
 
 
 async def _generate(context: NodeContext, model: ModelClient, request: ModelRequest) -> Completion:
-    text = ""
-    checked_chars = 0
+    texts: list[str] = []
+    repetition = RepetitionDetector()
 
     def show(delta: Delta) -> None:
-        nonlocal text, checked_chars
         if isinstance(delta, TextDelta):
-            text += delta.text
+            texts.append(delta.text)
             context.stream(delta.text, len(delta.token_ids) or 1)
-            if len(text) - checked_chars >= _CHECK_EVERY_CHARS:
-                checked_chars = len(text)
-                if repeats_itself(text):
-                    raise _RepetitionFound
+            if repetition.feed(delta.text):
+                raise _RepetitionFound
 
     sent = with_node_context(request, context)
     meter = UsageMeter(sent)
@@ -111,14 +108,14 @@ async def _generate(context: NodeContext, model: ModelClient, request: ModelRequ
         completion = await complete(model, sent, show, meter)
     except _RepetitionFound:
         context.log("the answer is ended: it repeats itself")
-        completion = Completion(text, "error", usage=meter.usage, model=model.model)
+        completion = Completion("".join(texts), "error", usage=meter.usage, model=model.model)
     except ModelOutputError as error:
         if request.schema is None:
             raise
         context.log(str(error))
-        most, written = sent.sampling.max_tokens, meter.usage.completion_tokens
+        most, written = sent.sampling.most_tokens, meter.usage.completion_tokens
         why: FinishReason = "length" if most is not None and written >= most else "error"
-        completion = Completion(text, why, usage=meter.usage, model=model.model)
+        completion = Completion("".join(texts), why, usage=meter.usage, model=model.model)
     finally:
         context.spend(meter.usage)
     context.decoded(completion.decoding)
@@ -127,13 +124,10 @@ async def _generate(context: NodeContext, model: ModelClient, request: ModelRequ
 
 def with_node_context(request: ModelRequest, context: NodeContext) -> ModelRequest:
     """`request` with its node's priority, program, time and token limits."""
-    left, wanted = context.tokens_left(), request.sampling.max_tokens
-    if left is not None:
-        wanted = max(1, left if wanted is None else min(wanted, left))
-    left_s = context.time_left()
+    left, left_s = context.tokens_left(), context.time_left()
     return replace(
         request,
-        sampling=replace(request.sampling, max_tokens=wanted),
+        sampling=request.sampling if left is None else request.sampling.within(left),
         priority=context.priority,
         program=context.program,
         # The engine ends a late call; the server's timeout only frees its resources.
@@ -153,7 +147,7 @@ def gave_up_error(context: NodeContext, last: Completion, problem: str, times: i
         f"{last.model or 'the model'} wrote nothing that can be used {times} times in a row; the"
         f" last time: {problem}",
         node=context.node,
-        hint="raise max_tokens: it was cut off"
+        hint=f"it was cut off: {THOUGHT_HINT}"
         if cut_off
         else "a larger model, or one that can be held to a schema, keeps to the form better",
     )

@@ -108,6 +108,7 @@ def ask(
     top_k: options.TopK = None,
     min_p: options.MinP = None,
     reasoning_effort: options.Effort = None,
+    thinking_tokens: options.Thinking = None,
     seed: Annotated[
         int | None, typer.Option(metavar="N", help="Makes it repeatable.", min=0)
     ] = None,
@@ -149,6 +150,7 @@ def ask(
             top_k=top_k,
             min_p=min_p,
             reasoning_effort=reasoning_effort,
+            thinking_tokens=thinking_tokens,
             max_tokens=max_tokens,
             instructions=instructions,
         )

@@ -78,6 +78,7 @@ def think(
     top_k: options.TopK = None,
     min_p: options.MinP = None,
     reasoning_effort: options.Effort = None,
+    thinking_tokens: options.Thinking = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Makes it repeatable.", min=0)] = 0,
     settings: Annotated[
         list[str] | None,
@@ -145,6 +146,7 @@ def think(
         "top_k": top_k,
         "min_p": min_p,
         "reasoning_effort": reasoning_effort,
+        "thinking_tokens": thinking_tokens,
         "seed": seed,
         "settings": {
             name: options.loose_value(text)

@@ -164,7 +164,10 @@ def print_times(console: Console, trace: Trace, serial_wall_s: float | None = No
             style="bold green",
         )
     if usage.tokens:
-        spent = [f"{usage.prompt_tokens:,} prompt tokens", f"{usage.completion_tokens:,} generated"]
+        generated = f"{usage.completion_tokens:,} generated"
+        if usage.reasoning_tokens:
+            generated += f" ({usage.reasoning_tokens:,} of thoughts)"
+        spent = [f"{usage.prompt_tokens:,} prompt tokens", generated]
         spent.append(amount(usage.requests, "request"))
         if usage.money:
             spent.append(money(usage.money))

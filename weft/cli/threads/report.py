@@ -35,6 +35,8 @@ def summary(strategy: str, thought: Thought) -> Iterator[str]:
         amount(counts.threads, "thread"),
         amount(counts.forks, "fork"),
     ]
+    if counts.reasoning_tokens:
+        parts.insert(1, f"{counts.reasoning_tokens:,} of them thoughts")
     if counts.cancelled_tokens:
         parts.append(f"{counts.cancelled_tokens:,} tokens cancelled")
     if counts.prefill_extra_tokens:

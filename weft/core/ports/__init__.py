@@ -3,6 +3,7 @@
 from weft.core.ports.clock import Clock, Timer
 from weft.core.ports.metering import UsageMeter, complete
 from weft.core.ports.model import (
+    THOUGHT_HINT,
     AttentionLayout,
     Capabilities,
     ConcurrentAttention,
@@ -29,6 +30,7 @@ from weft.core.ports.store import ResultStore, StoreEntry
 from weft.core.ports.tool import BatchRunner, BoundTool, ToolBinder, ToolRunner, bound
 
 __all__ = [
+    "THOUGHT_HINT",
     "AttentionLayout",
     "BatchRunner",
     "BoundTool",

@@ -6,9 +6,11 @@ import asyncio
 import math
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Final
 
 from weft.core.errors import ModelError, ModelUnavailable
+from weft.core.generated_text import ThoughtCounter
 from weft.core.ports.model import (
     Delta,
     ModelClient,
@@ -31,7 +33,8 @@ class UsageMeter:
     `usage` is valid at any time. It is the model's own count, from its completion or its error.
     Without either, the meter counts generated tokens, and prompt tokens by the ids that were sent
     or reported; without ids it estimates the prompt from the length of its text (`estimated`). A
-    request without any event counts no prompt.
+    request without any event counts no prompt. Tokens of a thought are counted where the model does
+    not report them: those of its reasoning, and of a `<think>` thought in its text.
     """
 
     def __init__(self, request: ModelRequest) -> None:
@@ -39,6 +42,8 @@ class UsageMeter:
         self._reported: Usage | None = None
         self._prompt = len(request.prompt_token_ids)
         self._begun = False
+        self._thought = ThoughtCounter()
+        self._reasoning = 0
         self.generated = 0
 
     def take(self, event: ModelEvent) -> None:
@@ -49,7 +54,12 @@ class UsageMeter:
         elif isinstance(event, Prefilled):
             self._prompt = len(event.prompt_token_ids) or self._prompt
         elif isinstance(event, TextDelta | ReasoningDelta):
-            self.generated += len(event.token_ids) or 1
+            tokens = len(event.token_ids) or 1
+            self.generated += tokens
+            if isinstance(event, ReasoningDelta):
+                self._reasoning += tokens
+            else:
+                self._thought.add(event.text, tokens)
 
     def failed(self, error: ModelError) -> None:
         """The call ended with `error`."""
@@ -81,10 +91,14 @@ class UsageMeter:
     @property
     def usage(self) -> Usage:
         """Usage so far."""
-        if self._reported is not None:
-            return self._reported
-        prompt = self._estimate() if self.estimated else self._prompt if self._begun else 0
-        return Usage(prompt, self.generated, requests=1)
+        reported = self._reported
+        if reported is None:
+            prompt = self._estimate() if self.estimated else self._prompt if self._begun else 0
+            reported = Usage(prompt, self.generated, requests=1)
+        if reported.reasoning_tokens:
+            return reported
+        thought = min(self._reasoning + self._thought.tokens, reported.completion_tokens)
+        return replace(reported, reasoning_tokens=thought) if thought else reported
 
     def _estimate(self) -> int:
         texts = [message.content for message in self._request.messages]

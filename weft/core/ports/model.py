@@ -31,6 +31,10 @@ class Sampling:
     Penalties and `logit_bias` (token ids, written as texts, to what is added to their logits) are
     those of the OpenAI protocol, `repetition_penalty` that of vLLM. `reasoning_effort` is a name
     that the server knows, such as "low".
+
+    `thinking_tokens` bounds the model's thought before its answer; 0: no thought; None: the model's
+    own length. Where it is set, `max_tokens` bounds the answer alone, so that both together are the
+    most that is written. Clients without the capability `thinking` refuse it.
     """
 
     max_tokens: int | None = None
@@ -46,6 +50,7 @@ class Sampling:
     repetition_penalty: float | None = None
     logit_bias: Mapping[str, float] | None = None
     reasoning_effort: str | None = None
+    thinking_tokens: int | None = None
 
     @property
     def shifts(self) -> tuple[str, ...]:
@@ -53,10 +58,34 @@ class Sampling:
         names = ("presence_penalty", "frequency_penalty", "repetition_penalty", "logit_bias")
         return tuple(name for name in names if getattr(self, name) is not None)
 
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens that may be written, the thought included; None: no limit is set."""
+        if self.max_tokens is None:
+            return None
+        return self.max_tokens + (self.thinking_tokens or 0)
+
+    def within(self, tokens: int) -> Sampling:
+        """These parameters for at most `tokens` tokens in all, at least 1.
+
+        Where they are too few for both, thought and answer are shortened in proportion; without
+        `max_tokens`, the thought has at most half of them.
+        """
+        tokens, thought = max(1, tokens), self.thinking_tokens
+        if thought is None:
+            return replace(self, max_tokens=min(tokens, self.max_tokens or tokens))
+        most = self.most_tokens
+        if most is None:
+            thought = min(thought, tokens // 2)
+        elif most > tokens:
+            thought = min(thought * tokens // most, tokens - 1)
+        answer = tokens - thought if most is None else min(tokens - thought, self.max_tokens or 1)
+        return replace(self, max_tokens=answer, thinking_tokens=thought)
+
 
 _FURTHER: Final = (
     *("top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty"),
-    *("logit_bias", "reasoning_effort"),
+    *("logit_bias", "reasoning_effort", "thinking_tokens"),
 )
 
 
@@ -256,6 +285,7 @@ class Capabilities:
     `ModelRequest.extra` may have, all of which are honoured. `sampling`: the defaults of
     temperature, top_p and top_k; None: the server's own, which it does not report. `media`: kinds
     of media that messages may have: image, audio, file. A server may still refuse them.
+    `thinking`: requests may set `thinking_tokens`.
     """
 
     streaming: bool = True
@@ -279,6 +309,7 @@ class Capabilities:
     extra_fields: tuple[str, ...] = ()
     sampling: Sampling | None = None
     media: tuple[str, ...] = ()
+    thinking: bool = False
 
 
 class ModelClient(Protocol):
@@ -382,3 +413,7 @@ def cut_off(
     """The error for `what`, a value that ends in the middle because its `tokens` were used up."""
     where = "" if tokens is None else f" at {tokens} tokens"
     return OutputTruncated(f"{what} was cut off{where}", hint=hint)
+
+
+THOUGHT_HINT: Final = "raise max_tokens, or bound the thought with thinking_tokens"
+"""What to do where all tokens were spent on the thought before the answer."""

@@ -165,7 +165,11 @@ async def _readable(client: Tokenizing, pieces: tuple[Piece, ...]) -> tuple[Piec
 
 
 def _fewer(sampling: Sampling, tokens: int) -> Sampling | None:
-    """`sampling` for an answer that has `tokens` already; None: it is complete."""
+    """`sampling` for an answer that has `tokens` already; None: it is complete, or it is unknown
+    how much of it was thought.
+    """
+    if sampling.thinking_tokens is not None:
+        return None
     if sampling.max_tokens is None:
         return sampling
     left = sampling.max_tokens - tokens

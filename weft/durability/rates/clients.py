@@ -38,7 +38,7 @@ def estimated_tokens(request: ModelRequest) -> int:
     if not prompt:
         characters = sum(len(str(message.content)) for message in request.messages)
         prompt = characters // _CHARACTERS_PER_TOKEN + 4 * len(request.messages)
-    answer = request.sampling.max_tokens
+    answer = request.sampling.most_tokens
     return prompt + (_ANSWER_TOKENS if answer is None else answer)
 
 

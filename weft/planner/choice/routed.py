@@ -260,7 +260,7 @@ def _tokens(request: ModelRequest) -> tuple[int, int]:
     """An estimate of the tokens of prompt and answer, for the price."""
     characters = sum(len(message.content) for message in request.messages)
     prompt = len(request.prompt_token_ids) or characters // _CHARACTERS_PER_TOKEN
-    return prompt, request.sampling.max_tokens or _USUAL_ANSWER_TOKENS
+    return prompt, request.sampling.most_tokens or _USUAL_ANSWER_TOKENS
 
 
 def _all_failed(

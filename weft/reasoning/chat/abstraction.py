@@ -85,7 +85,8 @@ class AbstractionStrategy(ChatStrategy):
             if final.ok:
                 answer, cut = final.text, final.cut
             if not answer and not solved.ok:
-                why, spent = final.reason or solved.reason, final.cut or solved.cut
+                why = "" if solved.thinking else final.reason
+                why, spent = why or solved.reason, final.cut or solved.cut
                 raise ReasoningError(
                     f"there is no answer: {why}", hint=OUT_OF_TOKENS_HINT if spent else None
                 )
@@ -102,6 +103,7 @@ class AbstractionStrategy(ChatStrategy):
         reply = await thread.ask(
             "outline",
             opening,
+            purpose="step",
             max_tokens=min(self.options.max_tokens, most * _TOKENS_PER_STEP),
             keep=thread.kept,
             lead="1.",
@@ -126,6 +128,7 @@ class AbstractionStrategy(ChatStrategy):
         return await thread.ask(
             "answer",
             [*messages, Message("assistant", solved.text or "..."), Message("user", ANSWER)],
+            purpose="conclusion",
             max_tokens=self.options.answer_tokens,
             schema=question.schema,
         )

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from weft.core.errors import CapabilityError, ModelOutputError, ModelRequestError
 from weft.core.events import Outcome
-from weft.core.generated_text import is_blank, without_thought
+from weft.core.generated_text import THINK, is_blank, without_thought
 from weft.core.ports import (
     Delta,
     ModelClient,
@@ -45,7 +45,7 @@ Watch = Callable[["CallProgress", Delta], None]
 
 
 class ChatCall:
-    """A call of `model` with `request`, for at most `request.sampling.max_tokens` tokens.
+    """A call of `model` with `request`, for at most `request.sampling.most_tokens` tokens.
 
     The value of its node is the `Completion`. An answer that does not fit the schema is returned
     with the finish reason "error" or "length"; a schema that the model refuses is left out. `spent`
@@ -72,7 +72,7 @@ class ChatCall:
 
     async def _call(self, context: NodeContext, request: ModelRequest) -> Completion:
         spent = self.spent
-        left = (request.sampling.max_tokens or 1) - spent.tokens
+        left = (request.sampling.most_tokens or 1) - spent.tokens
         if left < 1:
             raise ModelRequestError("the tokens of this call were spent on attempts that broke off")
         sent = situated(request, context, left)
@@ -98,7 +98,7 @@ class ChatCall:
             if request.schema is None:
                 raise
             context.log(str(error))
-            cut = meter.usage.completion_tokens >= (sent.sampling.max_tokens or 0)
+            cut = meter.usage.completion_tokens >= (sent.sampling.most_tokens or 0)
             completion = Completion("".join(spent.text), "length" if cut else "error")
         finally:
             spent.tokens = before + (meter.usage.completion_tokens or spent.tokens - before)
@@ -116,7 +116,7 @@ def situated(request: ModelRequest, context: NodeContext, most: int) -> ModelReq
     left_s = context.time_left()
     return replace(
         request,
-        sampling=replace(request.sampling, max_tokens=most),
+        sampling=request.sampling.within(most),
         priority=context.priority,
         program=context.program,
         timeout_s=None if left_s is None else left_s + _GRACE_S,
@@ -170,13 +170,14 @@ class Generation:
     refused    the call was not made: no tokens are left for it
 
     `text` lacks the reasoning that some models write before their answer. `reason` explains an
-    empty answer.
+    empty answer. `thinking`: it ended within the model's thought.
     """
 
     text: str
     status: Literal["finished", "length", "failed", "refused"] = "finished"
     tokens: int = 0
     reason: str = ""
+    thinking: bool = False
 
     @property
     def ok(self) -> bool:
@@ -200,7 +201,9 @@ def generation_of(outcome: Outcome, spent: CallProgress, lead: str = "") -> Gene
             "length" if completion.finish_reason == "length" else "finished"
         )
         text = _answer(lead, completion.text)
-        return Generation(text, status, spent.tokens, "" if text else _why_nothing(completion))
+        why = "" if text else _why_nothing(completion)
+        thinking = not text and status == "length" and _thought(completion)
+        return Generation(text, status, spent.tokens, why, thinking)
     why = str(outcome.failure or f"the call was {outcome.status}")
     return Generation(_answer(lead, "".join(spent.text)), "failed", spent.tokens, why)
 
@@ -212,9 +215,13 @@ def _answer(lead: str, text: str) -> str:
 
 def _why_nothing(completion: Completion) -> str:
     """The reason why a finished completion has no answer."""
-    thought = completion.reasoning.strip() or "<think>" in completion.text
+    thought = _thought(completion)
     if completion.finish_reason != "length":
         return (
             "the model thought, and answered nothing" if thought else "the model answered nothing"
         )
     return f"its tokens were spent {'on thought ' if thought else ''}before it answered"
+
+
+def _thought(completion: Completion) -> bool:
+    return bool(completion.reasoning.strip()) or THINK in completion.text

@@ -63,7 +63,9 @@ class SelfRefineStrategy(ChatStrategy):
         why = f"all {self.options.rounds} rounds are used up"
         for number in range(1, self.options.rounds + 1):
             messages = (*messages, Message("assistant", answer.text), Message("user", CRITIQUE))
-            critique = await thread.ask(f"critique {number}", messages, keep=thread.kept)
+            critique = await thread.ask(
+                f"critique {number}", messages, purpose="work", keep=thread.kept
+            )
             if not critique.ok:
                 why = f"there is no critique {number}: {critique.reason}"
                 break

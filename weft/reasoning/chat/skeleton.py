@@ -143,6 +143,7 @@ class SkeletonStrategy(ChatStrategy):
         skeleton = await thread.ask(
             "skeleton",
             skeleton_messages(question, most),
+            purpose="step",
             max_tokens=tokens,
             lead="1.",
             amend=stop_before(f"\n{most + 1}."),
@@ -180,7 +181,11 @@ class SkeletonStrategy(ChatStrategy):
         if objection or self.settings["router"] == "rules":
             return objection
         reply = await thread.ask(
-            "route", route_messages(question), max_tokens=_ROUTE_TOKENS, temperature=0.0
+            "route",
+            route_messages(question),
+            purpose="probe",
+            max_tokens=_ROUTE_TOKENS,
+            temperature=0.0,
         )
         unsuited = read_route(reply.text) is False
         return "the model says that points do not suit it" if unsuited else ""
@@ -201,6 +206,7 @@ def _write_job(
         reply = await thread.ask(
             "write",
             point_messages(question, points, number),
+            purpose="conclusion",
             max_tokens=share,
             lead=lead,
             amend=stop_before(f"\n{number + 1}."),

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import zlib
 from asyncio import CancelledError
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
-from weft.core.errors import ModelRequestError
+from weft.core.errors import CapabilityError, ModelRequestError
 from weft.core.events import Outcome
 from weft.core.ids import NodeId, inside
 from weft.core.ports import (
     Capabilities,
     ModelClient,
     ModelRequest,
+    Sampling,
     Startable,
     Tokenizing,
     further_sampling,
@@ -58,6 +60,16 @@ def stop_before(*texts: str) -> Amend:
     return lambda request: replace(request, sampling=replace(request.sampling, stop=texts))
 
 
+Purpose: TypeAlias = Literal["answer", "work", "step", "probe", "conclusion"]
+"""What a call is for.
+
+answer      an answer to the question; it thinks as the options say
+work        a longer step of a strategy; likewise
+step        a short step of a strategy, which does not think
+probe       a step whose first words are enough, so that it may be cut; likewise
+conclusion  the answer from what others have written; it thinks only where the options say so
+"""
+
 UNKNOWN_WINDOW: Final = 8192
 """The assumed window, in tokens, of a model that does not report one."""
 
@@ -78,6 +90,17 @@ class _ThoughtState:
     usage: Usage = field(default_factory=Usage)
     tokens: int = 0
     lost_tokens: int = 0
+    thinks: bool = False
+    cut: Counter[str] = field(default_factory=Counter)
+
+    def thinking(self, purpose: Purpose) -> int | None:
+        """The bound on the thought of a call for `purpose`; None: the model's own."""
+        bound = self.options.thinking_tokens
+        if purpose in ("step", "probe"):
+            bound = 0
+        elif purpose == "conclusion":
+            bound = bound or 0
+        return bound if self.capabilities.thinking else None
 
 
 class _ChatPrompt(NamedTuple):
@@ -122,11 +145,18 @@ class ChatThread:
     ) -> ChatThread:
         """The root thread of a thought, in the node of `context`; starts the model if needed.
 
-        Raises: `ModelError`, `ServeError`.
+        Raises: `ModelError`, `ServeError`; `CapabilityError` where the options bound a thought that
+        the model cannot bound.
         """
         if isinstance(model, Startable):
             await model.start(context.log)
         capabilities = await model.capabilities()
+        if options.thinking_tokens is not None and not capabilities.thinking:
+            raise CapabilityError(
+                f"{model.model} is not known to bound its thought",
+                hint="leave thinking_tokens out; vLLM and local models bound it, and `thinking` of"
+                " a model declares how a server does",
+            )
         tree = _ThoughtState(
             model, options, capabilities, BudgetLedger(options.cap), str(context.node)
         )
@@ -179,6 +209,7 @@ class ChatThread:
         name: str,
         messages: Sequence[Message],
         *,
+        purpose: Purpose = "answer",
         max_tokens: int | None = None,
         keep: int = 0,
         schema: JsonSchema | None = None,
@@ -193,9 +224,47 @@ class ChatThread:
         budget and the critical path. `schema` is left out where the model does not support one.
         `amend` may change the request, `watch` receives each piece of the answer. `lead` is the
         beginning of the answer, and part of it, where the model can continue one.
+
+        `purpose` says whether the model thinks first, and `finish` reports cut steps. A step of a
+        model whose thought cannot be bounded is asked for again when its tokens were spent on that,
+        with `max_tokens` of the options more; further steps get them at once.
         """
         tree = self._tree
         wanted = tree.options.max_tokens if max_tokens is None else max_tokens
+        sampling = Sampling(max_tokens=wanted, thinking_tokens=tree.thinking(purpose))
+        small = purpose in ("step", "probe", "conclusion") and not tree.capabilities.thinking
+        if small and tree.thinks:
+            sampling = replace(sampling, max_tokens=wanted + tree.options.max_tokens)
+
+        async def ask(name: str, sampling: Sampling) -> Generation:
+            return await self._ask(
+                name, messages, sampling, keep, schema, temperature, amend, watch, lead
+            )
+
+        answer = await ask(name, sampling)
+        if small and answer.thinking and not tree.thinks:
+            tree.thinks = True
+            longer = replace(sampling, max_tokens=wanted + tree.options.max_tokens)
+            answer = await ask(f"{name} again", longer)
+        if (answer.cut and purpose in ("step", "work")) or (answer.thinking and purpose == "probe"):
+            tree.cut[name.rstrip("0123456789 ")] += 1
+        return answer
+
+    async def _ask(
+        self,
+        name: str,
+        messages: Sequence[Message],
+        limits: Sampling,
+        keep: int,
+        schema: JsonSchema | None,
+        temperature: float | None,
+        amend: Amend | None,
+        watch: Watch | None,
+        lead: str,
+    ) -> Generation:
+        """One call within `limits`: the most tokens of the answer and of the thought before it."""
+        tree = self._tree
+        wanted = limits.most_tokens or 1
         path_left = self.path_left
         longest = wanted if path_left is None else path_left - keep
         granted = tree.allowance.reserve(max(0, min(wanted, longest, self.tokens_left - keep)))
@@ -208,7 +277,7 @@ class ChatThread:
                 prompt = await self._prompt(tuple(messages), lead)
             except ModelRequestError as error:
                 return Generation("", "failed", 0, str(error))
-            request = self._request(name, prompt, schema, temperature, granted)
+            request = self._request(name, prompt, schema, temperature, limits.within(granted))
             if request is None:
                 return Generation("", "failed", 0, "its prompt fills the model's window")
             if prompt.lead:
@@ -307,12 +376,15 @@ class ChatThread:
     def finish(self, answer: str, why: str, **fields: Any) -> Thought:
         """End the root thread: the thought, with the record and counts of all threads.
 
-        `fields` are further ones of `Thought`.
+        `fields` are further ones of `Thought`. Steps that were cut off are named in `lost`.
         """
         self.returns(answer)
         self._end(ThreadState.DONE, why)
         record, tree = self.record(), self._tree
         counts = tree_counts(record, tree.usage, tree.tokens, tree.lost_tokens)
+        if tree.cut:
+            fields["fidelity"] = "approximate"
+            fields["lost"] = "; ".join(filter(None, (fields.get("lost"), _cut_steps(tree.cut))))
         return Thought(answer, tree=record, counts=counts, why=why, **fields)
 
     async def _prompt(self, messages: tuple[Message, ...], lead: str) -> _ChatPrompt:
@@ -333,9 +405,9 @@ class ChatThread:
         prompt: _ChatPrompt,
         schema: JsonSchema | None,
         temperature: float | None,
-        granted: int,
+        limits: Sampling,
     ) -> ModelRequest | None:
-        """The request for at most `granted` tokens; None where the window has no room for any."""
+        """The request within `limits`; None where the window has no room for any answer."""
         options, ids = self._tree.options, prompt.ids
         room = self.window - (len(ids) or prompt_estimate(prompt.messages))
         if not ids:  # an estimate is no reason to refuse
@@ -344,9 +416,11 @@ class ChatThread:
             return None
         self._prompt_tokens = self._prompt_tokens or len(ids)
         path = f"{str(self.context.node).removeprefix(self._tree.root)}/{name}"
+        limits = limits.within(min(room, limits.most_tokens or room))
         sampling = replace(
             further_sampling(options),
-            max_tokens=min(granted, room),
+            max_tokens=limits.max_tokens,
+            thinking_tokens=limits.thinking_tokens,
             temperature=options.temperature if temperature is None else temperature,
             seed=(options.seed + zlib.crc32(path.encode())) % 2**31,
         )
@@ -381,6 +455,11 @@ class ChatThread:
 
     def _end(self, state: ThreadState, reason: str) -> None:
         self._state, self._reason = state, reason
+
+
+def _cut_steps(cut: Mapping[str, int]) -> str:
+    names = ", ".join(f"{count} x {name}" if count > 1 else name for name, count in cut.items())
+    return f"steps were cut off where their tokens were spent: {names}"
 
 
 def _recorded(

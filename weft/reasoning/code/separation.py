@@ -70,7 +70,8 @@ class InputJudge:
         else:
             shown = [(given, first.shown(), second.shown()) for given, first, second in cases]
             messages = judge_messages(self._problem, shown)
-            ahead = read_verdict((await thread.ask("judge", messages, temperature=0.0)).text)
+            reply = await thread.ask("judge", messages, purpose="step", temperature=0.0)
+            ahead = read_verdict(reply.text)
         given, first, second = cases[0]
         thread.returns(f"{given!r}: {first.shown()!r} or {second.shown()!r}: {ahead:+g}")
         return ahead

@@ -22,6 +22,7 @@ from weft.reasoning.chat.thread import ChatThread, Job
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.parsing import fence
 from weft.reasoning.question import Question, conversation, question_text
+from weft.reasoning.strategy import OUT_OF_TOKENS_HINT
 from weft.reasoning.thought import Sample, SampleStatus, Thought
 
 _BOX: Final = "\\boxed{"
@@ -181,7 +182,8 @@ class WorkerGroupStrategy(ChatStrategy):
         place = self._spec.attention(f"{program.id} {scope}", worker.index)
 
         def amend(request: ModelRequest) -> ModelRequest:
-            return replace(request, attention=place)
+            sampling = replace(request.sampling, thinking_tokens=None)  # all they write is seen
+            return replace(request, attention=place, sampling=sampling)
 
         return self._job(worker, question, found, self._spec.rules, self._spec.lead, amend)
 
@@ -241,10 +243,15 @@ class WorkerGroupStrategy(ChatStrategy):
         wrote = [worker for worker in workers if worker.text.strip()]
         reasons = {worker.reply.reason: None for worker in workers if worker.reply is not None}
         if not wrote:
-            raise ReasoningError(f"no worker wrote anything: {'; '.join(reasons)}")
+            cut = any(worker.reply is not None and worker.reply.cut for worker in workers)
+            raise ReasoningError(
+                f"no worker wrote anything: {'; '.join(reasons)}",
+                hint=OUT_OF_TOKENS_HINT if cut else None,
+            )
         reply = await root.ask(
             "answer",
             conversation(question, _ANSWER, await self._shown(root, question, wrote)),
+            purpose="conclusion",
             max_tokens=self.options.answer_tokens,
             schema=question.schema,
             temperature=0.0,

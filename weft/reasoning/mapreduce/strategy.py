@@ -31,6 +31,7 @@ from weft.reasoning.mapreduce.prompts import (
     shown,
 )
 from weft.reasoning.question import Question
+from weft.reasoning.strategy import OUT_OF_TOKENS_HINT
 from weft.reasoning.thought import Thought
 
 _LEAST_PART: Final = 32
@@ -181,7 +182,11 @@ class _MapReduceRun:
     async def _reduce(self, notes: list[Note]) -> Thought:
         messages = reduce_messages(self._question, notes)
         reply = await self._thread.ask(
-            "reduce", messages, max_tokens=self._options.answer_tokens, schema=self._question.schema
+            "reduce",
+            messages,
+            purpose="conclusion",
+            max_tokens=self._options.answer_tokens,
+            schema=self._question.schema,
         )
         why = f"{len(notes)} notes were reduced"
         answer, cut = reply.text, reply.cut
@@ -189,7 +194,8 @@ class _MapReduceRun:
             cut = False
             ranked = weigh(notes)
             if not ranked:
-                raise ReasoningError(f"there is no answer: {reply.reason}")
+                hint = OUT_OF_TOKENS_HINT if reply.cut else None
+                raise ReasoningError(f"there is no answer: {reply.reason}", hint=hint)
             answer = ranked[0][0]
             cause = reply.reason or "nothing was written"
             why = f"the surest answer of {len(notes)} notes: {cause}"
@@ -216,7 +222,14 @@ class _MapReduceRun:
     ) -> str:
         """The text of the model's answer. Raises: `ReasoningError` when the call fails."""
         schema = note_schema(quotes=quotes)
-        reply = await thread.ask(name, messages, max_tokens=share, keep=thread.kept, schema=schema)
+        reply = await thread.ask(
+            name,
+            messages,
+            purpose="step",
+            max_tokens=share,
+            keep=thread.kept,
+            schema=schema,
+        )
         if reply.status in ("failed", "refused"):
             raise ReasoningError(reply.reason)
         return reply.text

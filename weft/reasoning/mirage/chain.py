@@ -152,6 +152,7 @@ class RetrievalChain:
             reply = await thread.ask(
                 f"step{number}",
                 messages,
+                purpose="step",
                 max_tokens=limits.step_tokens,
                 keep=limits.keep,
                 schema=LAST_SCHEMA if last else STEP_SCHEMA,

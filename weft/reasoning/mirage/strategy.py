@@ -23,6 +23,7 @@ from weft.reasoning.mirage.prompts import (
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.parsing import read_points
 from weft.reasoning.question import Question
+from weft.reasoning.strategy import OUT_OF_TOKENS_HINT
 from weft.reasoning.thought import Thought
 
 _LINE: Final = re.compile(
@@ -112,6 +113,7 @@ class _MirageRun:
         reply = await self._thread.ask(
             "decompose",
             decompose_messages(self._question, most, named),
+            purpose="step",
             max_tokens=most * _TOKENS_PER_QUESTION,
             keep=self._keep,
             lead="1.",
@@ -148,6 +150,7 @@ class _MirageRun:
             reply = await self._thread.ask(
                 "verify",
                 verify_messages(self._question, findings, self._facts(findings)),
+                purpose="step",
                 max_tokens=len(findings) * _TOKENS_PER_VERDICT,
                 keep=self._keep,
                 temperature=0.0,
@@ -162,6 +165,7 @@ class _MirageRun:
         reply = await self._thread.ask(
             "answer",
             answer_messages(self._question, kept, facts),
+            purpose="conclusion",
             max_tokens=self._answer_tokens,
             schema=self._question.schema,
         )
@@ -173,7 +177,8 @@ class _MirageRun:
             cut = False
             answer = next((finding.answer for finding in kept if finding.answer), "")
             if not answer:
-                raise ReasoningError(f"there is no answer: {reply.reason}")
+                hint = OUT_OF_TOKENS_HINT if reply.cut else None
+                raise ReasoningError(f"there is no answer: {reply.reason}", hint=hint)
             why += f"; the answer is a chain's: {reply.reason or 'nothing else was written'}"
         known = tuple(_evidence(number, fact) for number, fact in facts.items())
         cited = (

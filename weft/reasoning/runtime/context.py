@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from weft.core.ports.model import Placed
 
@@ -74,7 +75,7 @@ class TokenContext:
             placed += _moved(branch.stretches, self.stretches, self.end, len(placed))
         end = max(stretch.position + stretch.tokens for stretch in placed)
         placed.append(Placed(len(tail), end, tuple(range(len(placed)))))
-        ids = sum((branch.ids for branch in branches), ())
+        ids = tuple(chain.from_iterable(branch.ids for branch in branches))
         texts = "".join(branch.text for branch in branches)
         return TokenContext(
             self.prompt, self.ids + ids + tail, self.text + texts + text, tuple(placed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from weft.core.errors import Cancelled
@@ -190,7 +191,7 @@ async def _spliced(
     added = await tokens.write(tail)
     branches = [path.context for path in paths]
     context = base.spliced(branches, added.ids, added.text)
-    written = sum((branch.ids for branch in branches), ()) + added.ids
+    written = (*chain.from_iterable(branch.ids for branch in branches), *added.ids)
     return JoinResult(context, EncodedParts(written, context.text[len(base.text) :], ()))
 
 

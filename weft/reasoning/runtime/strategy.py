@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from weft.core.errors import BuildError
 from weft.core.ports import Capabilities, ModelClient, Startable
 from weft.engine import Inputs, NodeContext, NodeFn
 from weft.reasoning.options import ThinkOptions
@@ -21,11 +22,19 @@ _OPTIONS = ThinkOptions()
 
 
 class GrammarStrategy:
-    """Implements `Strategy` with `grammar`."""
+    """Implements `Strategy` with `grammar`.
+
+    Raises: `BuildError` for `thinking_tokens`: such a protocol writes within the thought.
+    """
 
     def __init__(
         self, grammar: ProtocolGrammar, model: ModelClient, options: ThinkOptions = _OPTIONS
     ) -> None:
+        if options.thinking_tokens is not None:
+            raise BuildError(
+                f"{grammar.name} writes within the thought, so thinking_tokens cannot end it",
+                hint="leave thinking_tokens out; max_tokens and path_tokens bound its threads",
+            )
         self.grammar = grammar
         self.model = model
         self.options = options

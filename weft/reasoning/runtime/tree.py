@@ -17,6 +17,7 @@ from weft.core.ports import (
     ModelRequest,
     ReasoningDelta,
     TextDelta,
+    UsageMeter,
     further_sampling,
     unrefused,
 )
@@ -31,7 +32,7 @@ from weft.reasoning.runtime.grammar import ProtocolGrammar
 from weft.reasoning.runtime.moves import ChildSpec
 from weft.reasoning.runtime.thread import Thread
 from weft.reasoning.runtime.token_codec import TokenCodec
-from weft.reasoning.thought import ThoughtCounts
+from weft.reasoning.thought import ThoughtCounts, split_tokens
 
 _RETRY: Final = Retry()
 
@@ -54,6 +55,7 @@ class DecodeCall:
         self.latest = 0
         self._under_way = False
         self._past = Usage()
+        self._meter = UsageMeter(request)
 
     @property
     def text(self) -> str:
@@ -84,6 +86,7 @@ class DecodeCall:
 
     async def _work(self, context: NodeContext, _: Inputs) -> None:
         self.streamed, self._texts, self.latest = [], [], 0
+        self._meter = UsageMeter(self._request)
         if self.used >= self.granted:
             return
         request = situated(self._request, context, self.granted - self.used)
@@ -98,6 +101,7 @@ class DecodeCall:
             self._account(context)
 
     def _take(self, context: NodeContext, event: ModelEvent) -> None:
+        self._meter.take(event)
         if isinstance(event, Completion):
             self.completion = unrefused(event)
         elif isinstance(event, (TextDelta, ReasoningDelta)):
@@ -110,7 +114,7 @@ class DecodeCall:
     def _account(self, context: NodeContext) -> None:
         spent = self._streamed()
         if self.completion is not None:
-            usage = self.completion.usage
+            usage = self._meter.usage
             # Servers that report no usage: count the ids, or the streamed pieces.
             self.latest = usage.completion_tokens or len(self.completion.token_ids) or self.latest
             spent = replace(usage, completion_tokens=self.latest, requests=max(1, usage.requests))
@@ -121,7 +125,9 @@ class DecodeCall:
 
     def _streamed(self) -> Usage:
         """The usage of the current attempt, as far as it was streamed."""
-        return Usage(len(self._request.prompt_token_ids), self.latest, requests=1)
+        thought = self._meter.usage.reasoning_tokens
+        prompt = len(self._request.prompt_token_ids)
+        return Usage(prompt, self.latest, requests=1, reasoning_tokens=thought)
 
 
 _MODULUS: Final = 2**31 - 1
@@ -223,4 +229,5 @@ class ThreadTree:
             threads=self._threads,
             depth=self._depth,
             width=self._width,
+            **split_tokens(usage, usage.completion_tokens),
         )

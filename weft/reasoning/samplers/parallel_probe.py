@@ -64,7 +64,12 @@ class Prober:
             return replace(request, messages=(*request.messages, unfinished), sampling=sampling)
 
         reply = await thread.ask(
-            f"probe {number}", messages, max_tokens=PROBE_TOKENS, temperature=0.0, amend=amend
+            f"probe {number}",
+            messages,
+            purpose="probe",
+            max_tokens=PROBE_TOKENS,
+            temperature=0.0,
+            amend=amend,
         )
         return self._read(_LEAD + reply.text, False) if reply.ok else None
 

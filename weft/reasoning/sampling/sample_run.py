@@ -112,6 +112,7 @@ _PART: Final = 4
 class SampleRequest:
     """The request of a sampler's run: the prompt, the reader of answers, the width.
 
+    A sample has at most `max_tokens`, after a thought of `thinking_tokens` where that is bounded.
     `keep` tokens of the budget stay unspent. `measure`: the confidence of samples (None: none,
     unless the sampler reads it), over windows of `window` tokens. `amend` asks for log
     probabilities.
@@ -127,6 +128,12 @@ class SampleRequest:
     window: int = 2048
     amend: Amend | None = None
     prober: Prober | None = None
+    thinking_tokens: int = 0
+
+    @property
+    def longest(self) -> int:
+        """The most tokens of one sample."""
+        return self.max_tokens + self.thinking_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,8 +260,8 @@ class SampleRun:
         waiting = (d for d in self._draws if d.node is not None and not d.requested)
         promised = sum(d.branch.running for d in waiting)
         free = max(0, self._root.tokens_left - self._request.keep)
-        affordable = self._in_flight - promised + free // self._request.max_tokens
-        least = 1 if self._draws[0].node is None else max(1, self._request.max_tokens // _PART)
+        affordable = self._in_flight - promised + free // self._request.longest
+        least = 1 if self._draws[0].node is None else max(1, self._request.longest // _PART)
         if not self._in_flight and free >= least:
             affordable = max(1, affordable)
         return min(self._request.width, affordable)

@@ -31,6 +31,7 @@ _MARKED: Final = (None, "auto", "number", "choice")
 _PROXY: Final = (
     "confidence is the probability of the sampled token: this server gives no top log probabilities"
 )
+_BOUNDED: Final = "thoughts are bounded, so confidences and probes read the answers alone"
 
 
 class SampleStrategy(ChatStrategy):
@@ -84,6 +85,12 @@ class SampleStrategy(ChatStrategy):
         chosen = await self._select(thread, question, sample_set, request.read)
         return self._thought(thread, question, sample_set, chosen)
 
+    @property
+    def _reads_thoughts(self) -> bool:
+        """Whether samples are judged while they are written."""
+        watching = self.settings["sampler"] in ("deepconf", "probe")
+        return watching or self.settings["selector"] == "confidence"
+
     async def _request(self, question: Question, sampler: Sampler) -> SampleRequest:
         options, settings = self.options, self.settings
         capabilities = await self.model.capabilities()
@@ -102,6 +109,7 @@ class SampleStrategy(ChatStrategy):
             window=settings["window"],
             amend=self._logprobs(capabilities) if confident else None,
             prober=Prober(self.model, capabilities, read) if sampler.probe_tokens else None,
+            thinking_tokens=options.thinking_tokens or 0,
         )
 
     def _logprobs(self, capabilities: Capabilities) -> Amend:
@@ -132,6 +140,9 @@ class SampleStrategy(ChatStrategy):
         cut = chosen.cut
         if chosen.answer is None and chosen.index is not None and chosen.key is None:
             cut = sample_set.samples[chosen.index].status != "finished"
+        lost = [_PROXY] if sample_set.proxy else []
+        if self._reads_thoughts and self.options.thinking_tokens:
+            lost.append(_BOUNDED)
         return root.finish(
             answer,
             f"{sample_set.why}; {chosen.why}",
@@ -139,8 +150,8 @@ class SampleStrategy(ChatStrategy):
             samples=tuple(
                 replace(s, score=chosen.scores.get(s.index, s.score)) for s in sample_set.samples
             ),
-            fidelity="approximate" if sample_set.proxy else "exact",
-            lost=_PROXY if sample_set.proxy else "",
+            fidelity="approximate" if lost else "exact",
+            lost="; ".join(lost),
             cut=cut,
         )
 

@@ -86,7 +86,7 @@ class ModelScorer:
 def _grade_job(question: Question, sample: Sample) -> Job[float | None]:
     async def grade(thread: ChatThread) -> float | None:
         messages = grade_messages(question, excerpt(sample.text))
-        reply = await thread.ask("grade", messages, schema=_SCHEMA, temperature=0.0)
+        reply = await thread.ask("grade", messages, purpose="step", schema=_SCHEMA, temperature=0.0)
         found = _GRADE.findall(_OUT_OF.sub("", reply.text)) if reply.ok else []
         thread.returns(found[-1] if found else "")
         return int(found[-1]) / _BEST if found else None

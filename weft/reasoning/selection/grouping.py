@@ -35,6 +35,7 @@ async def group_answers(
     reply = await thread.ask(
         "group",
         group_messages(question, keys),
+        purpose="step",
         max_tokens=_TOKENS_PER_ANSWER * (len(keys) + 1),
         schema=_schema(len(keys)),
         temperature=0.0,

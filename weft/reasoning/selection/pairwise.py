@@ -35,7 +35,7 @@ class ModelPairwiseJudge:
     ) -> int:
         chars = EXCERPT_CHARS // 2
         messages = judge_messages(question, excerpt(one.text, chars), excerpt(other.text, chars))
-        reply = await thread.ask(name, messages, schema=_SCHEMA, temperature=0.0)
+        reply = await thread.ask(name, messages, purpose="step", schema=_SCHEMA, temperature=0.0)
         found = _LETTER.findall(reply.text) if reply.ok else []
         return {"A": 1, "B": -1}.get(found[-1] if found else "C", 0)
 

@@ -39,7 +39,12 @@ class SynthesisSelector:
         attempts = [excerpt(sample.text, max(90, chars)) for sample in _diverse(written)]
         messages = synthesis_messages(question, attempts)
         reply = await thread.ask(
-            "synthesis", messages, max_tokens=self._tokens, schema=question.schema, temperature=0.0
+            "synthesis",
+            messages,
+            purpose="conclusion",
+            max_tokens=self._tokens,
+            schema=question.schema,
+            temperature=0.0,
         )
         if not reply.ok or not written:
             chosen = await Majority().select(thread, question, samples)

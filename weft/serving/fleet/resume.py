@@ -237,6 +237,8 @@ def _cuttable(request: ModelRequest) -> bool:
     if any(each is not None for each in constraints) or request.tools or request.placement:
         return False
     sampling = request.sampling
+    if sampling.thinking_tokens is not None:
+        return False  # the rest may be of the thought or of the answer
     if sampling.presence_penalty or sampling.frequency_penalty:
         return False  # they count generated tokens, and not those of the prompt
     logprobs = request.logprobs or request.top_logprobs > 0

@@ -93,6 +93,7 @@ def usage(choices: Sequence[Completion]) -> Json:
         "completion_tokens": total.completion_tokens,
         "total_tokens": total.tokens,
         "prompt_tokens_details": {"cached_tokens": total.cached_tokens},
+        "completion_tokens_details": {"reasoning_tokens": total.reasoning_tokens},
         **_forwards(choices),
     }
 

@@ -7,7 +7,7 @@ import json
 import os
 import threading
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, get_args
 
@@ -26,6 +26,7 @@ from weft.serving.local.options import EXTRA_FIELDS, LocalOptions
 from weft.serving.local.options import check_diffusion_request as check_diffusion
 from weft.serving.local.ticket import Ticket, converted
 from weft.serving.local.worker import GroupAssembler, ModelThread
+from weft.serving.thinking import think_within
 from weft.serving.weights import locate
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class LocalModel:
     leaves the others' views at once, except for its finished steps; a finished one stays. A group
     that is not full after `options.group_wait_s` is a `ModelTimeout`. A placed prompt reuses what
     running and recent requests have computed of it. `extra` takes `ignore_eos`: write on to
-    `max_tokens`.
+    `max_tokens`. With `thinking_tokens` the thought comes as reasoning; else it is in the text.
 
     A diffusion model fills in an answer, several tokens per step if its decoder does, and streams
     it block by block. It has no log probabilities of a text, takes no placement and joins no group;
@@ -107,6 +108,7 @@ class LocalModel:
                 max_context_tokens=self._context_tokens(),
                 extra_fields=tuple(sorted(EXTRA_FIELDS)),
                 sampling=default_sampling(self.path, DIFFUSION_TEMPERATURE),
+                thinking=True,
             )
         return Capabilities(
             structured_output=True,
@@ -124,9 +126,20 @@ class LocalModel:
             max_context_tokens=self._context_tokens(),
             extra_fields=tuple(sorted(EXTRA_FIELDS)),
             sampling=default_sampling(self.path, DEFAULT_TEMPERATURE),
+            thinking=True,
         )
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        if request.sampling.thinking_tokens is None:
+            answer = self._decode(request)
+        else:
+            _check_thinking(request)
+            answer = think_within(request, self._decode, self, model=self.model)
+        async with aclosing(answer) as stream:
+            async for event in stream:
+                yield event
+
+    async def _decode(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         self._check_open()
         _check_possible(request)
         if self.diffuses:
@@ -231,6 +244,14 @@ def _check_possible(request: ModelRequest) -> None:
         raise CapabilityError("a local model has no adapters", hint="serve it with vLLM")
     if request.top_logprobs > _TOP_LOGPROBS:
         raise CapabilityError(f"a local model reports at most {_TOP_LOGPROBS} top_logprobs")
+
+
+def _check_thinking(request: ModelRequest) -> None:
+    if request.attention is not None or request.placement:
+        raise CapabilityError(
+            "thinking_tokens and concurrent attention or a placement exclude one another",
+            hint="leave thinking_tokens out",
+        )
 
 
 def _packages() -> AbstractContextManager[None]:

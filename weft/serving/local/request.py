@@ -102,6 +102,7 @@ def check_sampling(sampling: Sampling) -> None:
     temperature = or_default(sampling.temperature, 0.0)
     wrong = {
         "max_tokens": or_default(sampling.max_tokens, 1) < 1,
+        "thinking_tokens": or_default(sampling.thinking_tokens, 0) < 0,
         "temperature": not (math.isfinite(temperature) and temperature >= 0.0),
         "top_p": not 0.0 < or_default(sampling.top_p, 1.0) <= 1.0,
         "top_k": or_default(sampling.top_k, 0) < 0,

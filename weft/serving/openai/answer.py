@@ -142,7 +142,7 @@ class StreamedAnswer:
         self._drafting: WireDrafting | None = None
         self._prefilled = False
         self._begun = False
-        self._tokens = TokenLimit(request.sampling.max_tokens)
+        self._tokens = TokenLimit(request.sampling.most_tokens)
         self.done = False
         self.stopped = False
 
@@ -224,7 +224,7 @@ class StreamedAnswer:
         if completion.finish_reason != "length":
             return None
         reported = None if self._usage is None else self._usage.completion_tokens
-        return reported or self._request.sampling.max_tokens or completion.usage.completion_tokens
+        return reported or self._request.sampling.most_tokens or completion.usage.completion_tokens
 
     def _prefill(self, prompt: list[int] | None) -> list[Prefilled | Delta]:
         if prompt is None or self._prefilled:
@@ -297,7 +297,20 @@ class StreamedAnswer:
         details = wire.prompt_tokens_details
         cached = (details.cached_tokens or 0) if details else 0
         money = self._price.money(wire.prompt_tokens, completion, cached) if self._price else 0.0
-        return Usage(wire.prompt_tokens, completion, cached, requests=1, money=money)
+        return Usage(
+            wire.prompt_tokens,
+            completion,
+            cached,
+            requests=1,
+            money=money,
+            reasoning_tokens=min(completion, self._reasoning_tokens(wire)),
+        )
+
+    def _reasoning_tokens(self, wire: WireUsage) -> int:
+        """Tokens of the reasoning: the server's count, or else those of the pieces."""
+        thought = wire.completion_tokens_details
+        reported = thought.reasoning_tokens if thought else None
+        return self._output.reasoning_tokens if reported is None else reported
 
 
 def _size(choice: WireChoice) -> int:

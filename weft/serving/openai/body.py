@@ -207,7 +207,7 @@ def _sampling(request: ModelRequest, server: Server) -> Body:
     sampling = request.sampling
     longest = "max_completion_tokens" if server.kind == "openai" else "max_tokens"
     fields = {
-        longest: sampling.max_tokens,
+        longest: sampling.most_tokens,
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
         "top_k": sampling.top_k,

@@ -138,12 +138,19 @@ class PromptDetails(BaseModel):
     cached_tokens: _Count | None = None
 
 
+class CompletionDetails(BaseModel):
+    """How many generated tokens were reasoning."""
+
+    reasoning_tokens: _Count | None = None
+
+
 class WireUsage(BaseModel):
     """Token counts of the server."""
 
     prompt_tokens: _Count = 0
     completion_tokens: _Count | None = None
     prompt_tokens_details: PromptDetails | None = None
+    completion_tokens_details: CompletionDetails | None = None
 
 
 class WireDrafting(BaseModel):

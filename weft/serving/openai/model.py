@@ -19,7 +19,7 @@ from weft.core.errors import (
     WeftError,
 )
 from weft.core.ports.model import Capabilities, ModelEvent, ModelRequest
-from weft.core.values import Message
+from weft.core.values import Message, Usage
 from weft.serving.deadline import Deadline
 from weft.serving.openai.answer import StreamedAnswer, check_schema
 from weft.serving.openai.body import body_of, check_extra, with_diffusion_arguments, with_node_name
@@ -32,7 +32,9 @@ from weft.serving.openai.server import (
     recognise,
     vllm_version,
 )
+from weft.serving.openai.thinking import ThinkingSwitch, goes_by_ids, merged, switch_of
 from weft.serving.text import FORMATS, FormatName, ReasoningStyle, Splitter, spell
+from weft.serving.thinking import think_within
 from weft.validation import read_answer_async
 
 if TYPE_CHECKING:
@@ -103,8 +105,12 @@ class OpenAIModel:
     the opening tag) finds reasoning in the text. `tool_format` ("hermes", "json", "mistral")
     describes tools in the system prompt and finds calls in the text. Malformed calls stay text.
 
-    Raises: `ValueError` for a wrong `base_url`, `reasoning`, `tool_format`, `context` or
-    `cache_salt_env`; `ModelRequestError` for a wrong `extra_body`.
+    `thinking_tokens` of a request: on vLLM the client ends the thought itself. `thinking` names
+    fields of the body instead: `{"off": {"reasoning_effort": "none"}, "budget": "FIELD"}`, what
+    switches a thought off, and the field for its most tokens.
+
+    Raises: `ValueError` for a wrong `base_url`, `reasoning`, `tool_format`, `thinking`, `context`
+    or `cache_salt_env`; `ModelRequestError` for a wrong `extra_body`.
     """
 
     def __init__(
@@ -127,8 +133,10 @@ class OpenAIModel:
         tool_format: FormatName | None = None,
         context: Collection[str] = (),
         cache_salt_env: str | None = None,
+        thinking: Mapping[str, Any] | None = None,
     ) -> None:
         check_extra(extra_body or {})
+        self._switch = ThinkingSwitch.of(thinking)
         if api_key is None and api_key_env is not None:
             api_key = os.environ.get(api_key_env)
         salt = None if cache_salt_env is None else salt_of(os.environ.get(cache_salt_env, ""))
@@ -169,9 +177,32 @@ class OpenAIModel:
 
     async def capabilities(self) -> Capabilities:
         with self._converted():
-            return (await self._discover()).capabilities(self._priority)
+            server = await self._discover()
+            thinking = switch_of(self._switch, server) != ThinkingSwitch()
+            return replace(server.capabilities(self._priority), thinking=thinking)
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        answer = self._answer(request)
+        if request.sampling.thinking_tokens is not None:
+            deadline = Deadline(request.timeout_s)
+            with self._converted(request):
+                server = await deadline.wait(self._discover())
+            if goes_by_ids(request, server, self._switch):
+                request = replace(request, timeout_s=deadline.left_s)
+                answer = think_within(
+                    request, self._answer, self, model=self.model, money=self._money
+                )
+        async with aclosing(answer) as stream:
+            async for event in stream:
+                yield event
+
+    def _money(self, usage: Usage) -> float:
+        price = self._price
+        if price is None:
+            return 0.0
+        return price.money(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
+
+    async def _answer(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         with self._converted(request):
             deadline = Deadline(request.timeout_s)
             server = await deadline.wait(self._discover())
@@ -250,6 +281,8 @@ class OpenAIModel:
         offered = server.capabilities(self._priority)
         body = body_of(request, server, offered, tagged=tagged)
         whole = {**self._extra_body, **body, "model": request.adapter or self.model}
+        if (thinking := request.sampling.thinking_tokens) is not None:
+            whole = merged(whole, switch_of(self._switch, server).fields(thinking))
         return with_node_name(with_diffusion_arguments(whole, request, server), request, server)
 
     @contextmanager
@@ -260,6 +293,8 @@ class OpenAIModel:
             failed = self._transport.failure(error, self._server.models if self._server else ())
             if request is not None and request.grammar is not None:
                 failed = _grammar_failure(failed)
+            if request is not None and request.sampling.thinking_tokens is not None:
+                failed = _thinking_failure(failed)
             if request is not None and any(each.media for each in request.messages if each.parts):
                 failed = _media_failure(failed, self.model)
             if self._closed:
@@ -323,6 +358,16 @@ def _media_failure(error: WeftError, model: str) -> WeftError:
         return error
     hint = "ask a multimodal model, or leave the media out"
     return CapabilityError(f"{model} takes no such media: {error.message}", hint=hint)
+
+
+def _thinking_failure(error: WeftError) -> WeftError:
+    """A bound that vLLM was not started for is a missing capability."""
+    if not isinstance(error, ModelRequestError) or "thinking_token_budget" not in error.message:
+        return error
+    return CapabilityError(
+        error.message,
+        hint="start vLLM with --reasoning-parser, or leave thinking_tokens out beside tools",
+    )
 
 
 def _grammar_failure(error: WeftError) -> WeftError:

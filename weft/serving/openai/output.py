@@ -31,6 +31,7 @@ class StreamedOutput:
         self._token_ids: list[int] = []
         self._logprobs: list[float] = []
         self._largest: list[tuple[float, ...]] = []
+        self.reasoning_tokens = 0
 
     @property
     def text(self) -> str:
@@ -101,8 +102,9 @@ class StreamedOutput:
             match piece:
                 case TextDelta(text):
                     self._text.append(text)
-                case ReasoningDelta(text):
+                case ReasoningDelta(text, ids):
                     self._reasoning.append(text)
+                    self.reasoning_tokens += len(ids) or 1
                 case FoundCall():
                     continue
         return pieces

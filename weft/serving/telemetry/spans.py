@@ -114,6 +114,7 @@ def spent(usage: Usage) -> Attributes:
     return {
         "gen_ai.usage.input_tokens": usage.prompt_tokens,
         "gen_ai.usage.output_tokens": usage.completion_tokens,
+        "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
         "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
         "weft.usage.requests": usage.requests,
         "weft.usage.forwards": usage.forwards,

@@ -7,7 +7,7 @@ spells special tokens as ids without any.
 from weft.serving.text.formats import FORMATS, FormatName, FoundCall, Piece
 from weft.serving.text.plain import PlainText, Tokenized, only_blanks
 from weft.serving.text.prompt import spell
-from weft.serving.text.splitter import ReasoningStyle, Splitter
+from weft.serving.text.splitter import ReasoningParser, ReasoningStyle, Splitter
 
 __all__ = [
     "FORMATS",
@@ -15,6 +15,7 @@ __all__ = [
     "FoundCall",
     "Piece",
     "PlainText",
+    "ReasoningParser",
     "ReasoningStyle",
     "Splitter",
     "Tokenized",

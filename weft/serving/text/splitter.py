@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import Literal
 
+from weft.core.generated_text import THINK, THINK_END
 from weft.core.ports.model import ReasoningDelta, TextDelta
 from weft.serving.text.formats import FoundCall, Piece, ToolFormat
 from weft.serving.text.json_scanner import JsonScanner
@@ -26,7 +27,7 @@ def _partial(text: str, literal: str) -> int:
     return next((n for n in range(longest, 0, -1) if literal.startswith(text[-n:])), 0)
 
 
-_OPEN, _CLOSE = "<think>", "</think>"
+_OPEN, _CLOSE = THINK, THINK_END
 _TAG = re.compile(f"{_OPEN}|{_CLOSE}")
 _MAX_BLANKS = 64
 
@@ -36,12 +37,13 @@ class ReasoningParser:
 
     Reasoning is expected only at the beginning. `opened`: the prompt has begun it, so its first tag
     may be missing. Without `opened`, text before a closing tag without a first one is reasoning
-    too: it is held back until a tag, or the end. Blank space right after a tag belongs to the tag.
-    Reasoning that never ends is reasoning.
+    too: it is held back until a tag, or the end; `known` rules that out, where the whole prompt is
+    known. Blank space right after a tag belongs to the tag. Reasoning that never ends is reasoning.
     """
 
-    def __init__(self, *, opened: bool) -> None:
+    def __init__(self, *, opened: bool, known: bool = False) -> None:
         self._opened = opened
+        self._known = known
         self._state: Literal["start", "undecided", "thinking", "answer"] = "start"
         self._held = ""
         self._undecided: list[str] = []
@@ -51,6 +53,11 @@ class ReasoningParser:
     def thinking(self) -> bool:
         """Whether the text is inside the reasoning."""
         return self._state == "thinking"
+
+    @property
+    def answering(self) -> bool:
+        """Whether the text is after the reasoning, or has none."""
+        return self._state == "answer"
 
     @property
     def holding(self) -> bool:
@@ -92,7 +99,7 @@ class ReasoningParser:
         if self._opened:
             self._enter("thinking")
         else:
-            self._state = "undecided"
+            self._state = "answer" if self._known else "undecided"
         return text
 
     def _wait(self, text: str) -> str:

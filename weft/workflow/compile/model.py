@@ -17,6 +17,7 @@ from weft.core.errors import (
 from weft.core.generated_text import is_blank, without_thought
 from weft.core.ids import item
 from weft.core.ports import (
+    THOUGHT_HINT,
     Delta,
     ModelClient,
     ModelRequest,
@@ -221,12 +222,12 @@ class _NodeModelCall:
         seed: int | None,
         tools: tuple[ToolSpec, ...] = (),
     ) -> ModelRequest:
-        step, left_s = self._step, context.time_left()
+        step = self._step
         names = {**inputs, **self._arguments.render(inputs)}
-        return ModelRequest(
+        request = ModelRequest(
             self._messages(names),
             sampling=Sampling(
-                _smaller(step.max_tokens, context.tokens_left()),
+                step.max_tokens,
                 step.temperature,
                 step.top_p,
                 step.top_k,
@@ -238,6 +239,7 @@ class _NodeModelCall:
                 repetition_penalty=step.repetition_penalty,
                 logit_bias=step.logit_bias,
                 reasoning_effort=step.reasoning_effort,
+                thinking_tokens=step.thinking_tokens,
             ),
             schema=self._schema,
             tools=tools,
@@ -247,15 +249,19 @@ class _NodeModelCall:
             program=context.program if tools else context.program.last_call(),
             adapter=self._adapter,
             extra=step.extra_body or {},
-            timeout_s=None if left_s is None else left_s + _GRACE_S,
         )
+        return self._within(request, context)
 
     def _within(self, request: ModelRequest, context: NodeContext) -> ModelRequest:
         """`request` within what its budgets and its time leave."""
         left_s, most = context.time_left(), context.tokens_left()
+        step = self._step
+        sampling = replace(
+            request.sampling, max_tokens=step.max_tokens, thinking_tokens=step.thinking_tokens
+        )
         return replace(
             request,
-            sampling=replace(request.sampling, max_tokens=_smaller(self._step.max_tokens, most)),
+            sampling=sampling if most is None else sampling.within(most),
             timeout_s=None if left_s is None else left_s + _GRACE_S,
         )
 
@@ -329,8 +335,8 @@ def _empty_answer(completion: Completion, *, cut_off: bool) -> ModelOutputError:
     if cut_off:
         thought = completion.reasoning or not is_blank(completion.text)
         what = "its thought took all of its tokens" if thought else "it was cut off"
-        hint = "raise `max_tokens`"
-        return ModelOutputError(f"{name} answered nothing: {what}", hint=hint, retryable=False)
+        hint = THOUGHT_HINT if thought else "raise max_tokens"
+        return OutputTruncated(f"{name} answered nothing: {what}", hint=hint, retryable=False)
     hint = "where that is an answer, say `allow_empty: true`; else try `retry`"
     return ModelOutputError(f"{name} answered nothing", hint=hint)
 
@@ -338,12 +344,6 @@ def _empty_answer(completion: Completion, *, cut_off: bool) -> ModelOutputError:
 def seed_of(first: int, context: NodeContext) -> int:
     """The seed of this attempt; with the same seed it would fail in the same way."""
     return first + (context.attempt - 1) * _NEXT_SEED
-
-
-def _smaller(wanted: int | None, left: int | None) -> int | None:
-    if left is None:
-        return wanted
-    return max(1, left if wanted is None else min(wanted, left))
 
 
 async def _calls(completion: Completion, tools: tuple[ToolSpec, ...]) -> list[Mapping[str, Any]]:

@@ -69,6 +69,7 @@ class ModelOptions(NodeOptions, total=False):
     repetition_penalty: float
     logit_bias: Mapping[str, float] | Mapping[int, float]
     reasoning_effort: str
+    thinking_tokens: int
     extra_body: Mapping[str, object]
     stop: str | Sequence[str]
     seed: int

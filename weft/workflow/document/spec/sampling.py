@@ -60,6 +60,10 @@ class SamplingPart(SpecPart):
         "How much a reasoning model thinks: `low`, `medium`, ...; the server knows the names.",
         min_length=1,
     )
+    thinking_tokens: Annotated[int, Field(ge=0)] | None = optional(
+        "The longest thought before an answer, in tokens; `max_tokens` then bounds the answer "
+        "alone. 0: no thought."
+    )
     extra_body: dict[str, Value] | None = optional(
         "Further fields of the request's body, for servers. They are sent as they are, and may not "
         "be fields that weft sets."

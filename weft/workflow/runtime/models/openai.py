@@ -17,7 +17,7 @@ CLIENT = frozenset(
     (
         *("cache_salt_env", "connect_timeout_s", "connections", "context", "extra_body"),
         "idle_timeout_s",
-        *("max_answer_chars", "price", "priority", "reasoning", "tool_format"),
+        *("max_answer_chars", "price", "priority", "reasoning", "thinking", "tool_format"),
     )
 )
 """Options of the connection to one server."""

@@ -136,6 +136,7 @@ def no_thought(strategy: str, outcome: Outcome) -> ReasoningError:
     return ReasoningError(
         f"{strategy} came to no answer: {no_answer_reason(outcome)}",
         node=ANSWER,
+        hint=None if failure is None else failure.hint,
         retryable=failure is not None and failure.retryable,
     )
 
@@ -146,9 +147,10 @@ class ThoughtModel:
     The last message of the user is the question, with the conversation before it; system messages
     become the system prompt. Text of threads is streamed as reasoning, each thread when it has
     ended, then comes the answer; if one call writes exactly the answer, it is streamed as it is
-    written. Of the sampling only temperature, `top_p` and seed apply; `max_tokens` bounds all
-    generated tokens, reasoning included. The usage covers all threads, cancelled ones too. The
-    caller that passed `model` closes it.
+    written. Of the sampling only temperature, `top_p`, seed and `thinking_tokens` apply;
+    `max_tokens` bounds all generated tokens, reasoning included, and with `thinking_tokens` the
+    sum of both does. The usage covers all threads, cancelled ones too. The caller that passed
+    `model` closes it.
 
     Raises: `BuildError` for an unknown strategy, settings that it does not have, or a `model` that
     is itself a thinking model.
@@ -183,7 +185,11 @@ class ThoughtModel:
     async def capabilities(self) -> Capabilities:
         base = await self._client.capabilities()
         typed = base.structured_output and STRATEGIES[self._strategy].typed
-        return Capabilities(structured_output=typed, max_context_tokens=base.max_context_tokens)
+        return Capabilities(
+            structured_output=typed,
+            max_context_tokens=base.max_context_tokens,
+            thinking=base.thinking,
+        )
 
     async def start(self, show: Callable[[str], None] | None = None) -> None:
         if isinstance(self._client, Startable):
@@ -275,7 +281,10 @@ def _with_conversation(messages: Sequence[Message]) -> str:
 
 
 def _options(options: ThinkOptions, sampling: Sampling) -> ThinkOptions:
-    most = sampling.max_tokens
+    if sampling.thinking_tokens is not None:
+        longest = min(options.max_tokens, sampling.max_tokens or options.max_tokens)
+        options = replace(options, thinking_tokens=sampling.thinking_tokens, max_tokens=longest)
+    most = sampling.most_tokens
     return replace(
         options,
         budget=options.budget if most is None else min(most, options.cap),
