@@ -25,7 +25,7 @@ BUDGET: Final[dict[str, tuple[int, int]]] = {
     "weft/durability": (42, 8_000),
     "weft/engine": (40, 6_900),
     "weft/planner": (45, 7_600),
-    "weft/reasoning": (107, 13_900),
+    "weft/reasoning": (108, 14_200),
     "weft/serving": (180, 26_000),
     "weft/testing": (10, 1_900),
     "weft/training": (43, 6_300),

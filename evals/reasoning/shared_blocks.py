@@ -78,8 +78,13 @@ class SharedBlocks:
     async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
         return await self._tokens.encode(text, special=special)
 
-    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
-        return await self._tokens.encode_chat(messages)
+    async def encode_chat(
+        self,
+        messages: tuple[Message, ...],
+        *,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+    ) -> tuple[int, ...]:
+        return await self._tokens.encode_chat(messages, chat_template_kwargs=chat_template_kwargs)
 
     async def decode(self, token_ids: tuple[int, ...]) -> str:
         return await self._tokens.decode(token_ids)

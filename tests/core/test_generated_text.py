@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from weft.core.generated_text import is_blank, unfenced, without_thought
+from weft.core.generated_text import (
+    is_blank,
+    open_thought,
+    opening_of_thought,
+    unfenced,
+    without_thought,
+)
 
 
 @pytest.mark.parametrize(
@@ -57,3 +63,53 @@ def test_long_texts_take_linear_time() -> None:
     blanks = " " * 1_000_000
     assert unfenced(f"```{blanks}```") == ""
     assert without_thought(f"{blanks}</think{blanks}") == f"{blanks}</think{blanks}"
+
+
+HARMONY = "<|start|>assistant<|channel|>final<|message|>"
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("[THINK]hm[/THINK]42", "42"),
+        ("hm[/THINK]42", "42"),
+        ("[THINK]never", ""),
+        (f"<|channel|>analysis<|message|>hm<|end|>{HARMONY}42<|return|>", "42"),
+        ("<|channel|>analysis<|message|>hm", ""),
+        ("<|channel|>final<|message|>42", "42"),
+        ("42<|return|>", "42"),
+        ("A tag is [THINK], too", "A tag is [THINK], too"),
+    ],
+)
+def test_thoughts_in_other_forms_are_left_out(text: str, answer: str) -> None:
+    assert without_thought(text) == answer
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("", ""),
+        ("<think>hm", "</think>"),
+        ("<think>hm</think>", ""),
+        ("<think>hm</think>a<think>", "</think>"),
+        ("[THINK]hm", "[/THINK]"),
+        ("<|channel|>analysis<|message|>hm", f"<|end|>{HARMONY}"),
+        (f"<|channel|>analysis<|message|>hm<|end|>{HARMONY}42", ""),
+    ],
+)
+def test_what_ends_an_open_thought(text: str, end: str) -> None:
+    assert open_thought(text) == end
+    assert not open_thought(text + end)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "opened"),
+    [
+        ("<|im_start|>assistant\n<think>\n", "<think>\n"),
+        ("[INST]Why?[/INST][THINK]", "[THINK]"),
+        ("<think>\n\n</think>\n\n", ""),
+        ("", ""),
+    ],
+)
+def test_a_thought_that_the_prompt_opens(prompt: str, opened: str) -> None:
+    assert opening_of_thought(prompt) == opened

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -52,8 +52,13 @@ class Watched:
     async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
         return await self._inner.encode(text, special=special)
 
-    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
-        return await self._inner.encode_chat(messages)
+    async def encode_chat(
+        self,
+        messages: tuple[Message, ...],
+        *,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+    ) -> tuple[int, ...]:
+        return await self._inner.encode_chat(messages, chat_template_kwargs=chat_template_kwargs)
 
     async def decode(self, token_ids: tuple[int, ...]) -> str:
         return await self._inner.decode(token_ids)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -39,8 +40,13 @@ class Thinker(TokenModel):
     async def capabilities(self) -> Capabilities:
         return replace(await super().capabilities(), thinking=self._bounded)
 
-    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
-        prompt = await super().encode_chat(messages)
+    async def encode_chat(
+        self,
+        messages: tuple[Message, ...],
+        *,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+    ) -> tuple[int, ...]:
+        prompt = await super().encode_chat(messages, chat_template_kwargs=chat_template_kwargs)
         return prompt + (self.read(f"{OPEN}\n") if self._opens else ())
 
     def _said(self, prompt: Sequence[int], request: ModelRequest) -> TokenReply:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -41,8 +42,13 @@ class Thinker(TokenModel):
         super().__init__(self._said, tags=(OPEN, CLOSE) if tags else ())
         self.thought, self.answer, self.opens = thought, answer, opens
 
-    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
-        prompt = await super().encode_chat(messages)
+    async def encode_chat(
+        self,
+        messages: tuple[Message, ...],
+        *,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+    ) -> tuple[int, ...]:
+        prompt = await super().encode_chat(messages, chat_template_kwargs=chat_template_kwargs)
         return prompt + (self.read(f"{OPEN}\n") if self.opens else ())
 
     async def special_token(self, text: str) -> int | None:

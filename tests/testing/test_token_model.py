@@ -4,7 +4,7 @@ from collections.abc import Callable
 import pytest
 
 from weft.core.errors import ModelRequestError, ModelUnavailable
-from weft.core.ports import ModelRequest, Prefilled, Sampling, TextDelta, Tokenizing
+from weft.core.ports import ModelRequest, Prefilled, Sampling, TextDelta, Tokenizing, complete
 from weft.core.values import Completion, Message
 from weft.testing import FakeClock, TokenModel, TokenReply
 from weft.testing.token_model import END
@@ -126,3 +126,12 @@ def test_it_breaks_fails_and_is_cancelled() -> None:
 def test_a_server_may_hide_its_token_ids() -> None:
     _, done = ask(TokenModel(lambda *_: "hi", hides_token_ids=True))
     assert (done.text, done.token_ids, done.usage.completion_tokens) == ("hi", (), 3)
+
+
+def test_a_model_that_thinks_and_whose_prompt_opens_the_thought() -> None:
+    tags = ("<think>", "</think>")
+    model = TokenModel(lambda *_: "hm</think>42", tags=tags, opening="<think>\n", shows_tags=True)
+    chat = asyncio.run(model.encode_chat((Message("user", "?"),)))
+    assert asyncio.run(model.decode(chat)) == "<|user|>?<|end|><|assistant|><think>\n"
+    answer = asyncio.run(complete(model, ModelRequest(prompt_token_ids=chat)))
+    assert answer.text == "hm</think>42"

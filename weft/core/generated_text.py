@@ -9,7 +9,20 @@ from typing import Final
 _INVISIBLE: Final = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
 _FENCE: Final = "```"
 THINK, THINK_END = "<think>", "</think>"
-_REASONED: Final = re.compile(r"\A.*</think>|\A\s*<think>.*", re.DOTALL)
+_FINAL: Final = "<|channel|>final<|message|>"
+THOUGHTS: Final = (
+    (THINK, THINK_END),
+    ("[THINK]", "[/THINK]"),
+    ("<|channel|>analysis<|message|>", f"<|end|><|start|>assistant{_FINAL}"),
+)
+"""What begins a thought and what ends it: in most models, Mistral's, and harmony (gpt-oss)."""
+THOUGHT_ENDS: Final = (THINK_END, "[/THINK]", _FINAL)
+"""The last mark before the answer, in each form."""
+_BEGIN: Final = "|".join(re.escape(begin) for begin, _ in THOUGHTS)
+_END: Final = "|".join(map(re.escape, THOUGHT_ENDS))
+_REASONED: Final = re.compile(
+    rf"\A.*(?:{_END})|\A\s*(?:{_BEGIN}).*|<\|(?:end|return)\|>\s*\Z", re.DOTALL
+)
 """Templates may have written the opening tag, so that an answer only has the closing one."""
 
 
@@ -19,11 +32,27 @@ def is_blank(text: str) -> bool:
 
 
 def without_thought(text: str) -> str:
-    """`text` without the `<think>` thought before the answer, which may have no opening tag.
+    """`text` without the thought before the answer (`THOUGHTS`), which may have no opening tag.
 
     A thought that never ends leaves no answer.
     """
     return _REASONED.sub("", text)
+
+
+def open_thought(text: str) -> str:
+    """What ends the thought in which `text` ends; empty where it ends in none."""
+    for begin, end in THOUGHTS:
+        at = text.rfind(begin)
+        if at >= 0 and not any(each in text[at:] for each in (end, _FINAL)):
+            return end
+    return ""
+
+
+def opening_of_thought(prompt: str) -> str:
+    """The end of `prompt` that opens a thought, with the blanks after it; empty without one."""
+    solid = prompt.rstrip()
+    begin = next((begin for begin, _ in THOUGHTS if solid.endswith(begin)), "")
+    return begin + prompt[len(solid) :] if begin else ""
 
 
 def unfenced(text: str) -> str:

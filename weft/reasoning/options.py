@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.core.errors import BuildError
+from weft.core.ports import template_kwargs
 from weft.core.suggestion import suggestion
 
 _AT_LEAST = {"width": 1, "depth": 0, "rounds": 1, "max_tokens": 1, "answer_tokens": 1}
@@ -64,6 +65,17 @@ class ThinkOptions:
             raise ValueError(f"temperature must not be negative, got {self.temperature}")
         if self.top_p is not None and not 0 < self.top_p <= 1:
             raise ValueError(f"top_p must be above 0 and at most 1, got {self.top_p}")
+
+    @property
+    def template_kwargs(self) -> dict[str, Any]:
+        """The variables for the chat template: those of `extra_body`, and `reasoning_effort`.
+
+        Raises: `ModelRequestError` when they are no mapping.
+        """
+        effort = (
+            {} if self.reasoning_effort is None else {"reasoning_effort": self.reasoning_effort}
+        )
+        return {**effort, **template_kwargs(self.extra_body)}
 
     @property
     def cap(self) -> int:

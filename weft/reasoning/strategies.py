@@ -94,7 +94,7 @@ STRATEGIES: Final[Mapping[str, StrategyEntry]] = {
         "weft.reasoning.protocols.threadweaver:make",
         "the model outlines threads, which run side by side and are read together",
         "ThreadWeaver (arXiv 2512.07843)",
-        exact="models trained for it, known by their tags",
+        exact="models trained for it, known by their tags or `format: published`",
         needs="token ids: a completion server or the local model",
     ),
     "parallel-r1": StrategyEntry(
@@ -165,14 +165,14 @@ STRATEGIES: Final[Mapping[str, StrategyEntry]] = {
         "weft.reasoning.protocols.pasta:make",
         "the text goes on while promised parts of it are written beside it",
         "PASTA (arXiv 2502.11517)",
-        exact="models trained for it, by their tags",
+        exact="models trained for it, by their tags or `format: published`",
         needs="token ids: a completion server or the local model",
     ),
     "sprint": StrategyEntry(
         "weft.reasoning.protocols.sprint:make",
         "rounds of independent plans, carried out side by side, until the planner is done",
         "SPRINT (arXiv 2506.05745)",
-        exact="models trained for it, by their tags",
+        exact="models trained for it, by weft's tags or `format: published`",
         needs="token ids: a completion server or the local model",
     ),
     "leap": StrategyEntry(

@@ -7,9 +7,9 @@ prefix cache, whose hits it reports.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from weft.core.errors import ModelRequestError, ModelUnavailable, WeftError
 from weft.core.ports.model import Capabilities, ModelEvent, ModelRequest, Prefilled, TextDelta
@@ -83,7 +83,7 @@ class _Writing:
 
     def text(self) -> str:
         """The text so far, without a stop text."""
-        text = self._spell(self.tokens)
+        text = self._spell(self.tokens[:-1] if isinstance(self.stop, int) else self.tokens)
         return text.removesuffix(self.stop) if isinstance(self.stop, str) else text
 
 
@@ -93,10 +93,15 @@ Script = Callable[[tuple[int, ...], ModelRequest], "Sequence[int] | str | TokenR
 class TokenModel:
     """Implements `ModelClient` and `Tokenizing`. `script` gets the prompt's ids and the request.
 
-    A script's text is read with `tags` as special tokens. A request takes `prefill_s` for each
-    uncached prompt token, in whole blocks of `block_tokens`, and `per_token_s` for each token that
-    it writes. `requests` lists the requests, `generated` counts written tokens, `cancelled` streams
-    closed before their end, `running` those now open.
+    A script's text is read with `tags` as special tokens; texts of answers lack them unless
+    `shows_tags`. `opening` is what the chat template writes before an answer, read likewise. So a
+    model that thinks, and whose prompt opens the thought, is
+
+        TokenModel(script, tags=("<think>", "</think>"), opening="<think>", shows_tags=True)
+
+    A request takes `prefill_s` for each uncached prompt token, in whole blocks of `block_tokens`,
+    and `per_token_s` for each token that it writes. `requests` lists the requests, `generated`
+    counts written tokens, `cancelled` streams closed before their end, `running` those now open.
     """
 
     def __init__(
@@ -104,6 +109,8 @@ class TokenModel:
         script: Script,
         *,
         tags: Sequence[str] = (),
+        opening: str = "",
+        shows_tags: bool = False,
         model: str = "tokens",
         prefill_s: float = 0.0,
         per_token_s: float = 0.0,
@@ -122,6 +129,9 @@ class TokenModel:
         names = ["<|end|>", *(f"<|{role}|>" for role in _ROLES), *tags]
         self._ids = {text: END + index for index, text in enumerate(names)}
         self._texts = {number: text for text, number in self._ids.items()}
+        self._opening = self.read(opening)
+        hidden = {*names} - {*tags} if shows_tags else {*names}
+        self._hidden = {self._ids[text] for text in hidden}
         self._capabilities = Capabilities(
             token_ids=not hides_token_ids,
             prompt_token_ids=True,
@@ -150,11 +160,16 @@ class TokenModel:
     async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
         return self.read(text) if special else tuple(map(ord, text))
 
-    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
+    async def encode_chat(
+        self,
+        messages: tuple[Message, ...],
+        *,
+        chat_template_kwargs: Mapping[str, Any] | None = None,  # noqa: ARG002
+    ) -> tuple[int, ...]:
         ids: list[int] = []
         for message in messages:
             ids += [self._ids[f"<|{message.role}|>"], *map(ord, message.content), END]
-        return (*ids, self._ids["<|assistant|>"])
+        return (*ids, self._ids["<|assistant|>"], *self._opening)
 
     async def decode(self, token_ids: tuple[int, ...]) -> str:
         return self.spell(token_ids)
@@ -257,7 +272,7 @@ class TokenModel:
 
     def _text(self, ids: Sequence[int]) -> str:
         """The text as servers return it: without special tokens."""
-        return "".join(chr(i) for i in ids if i not in self._texts)
+        return self.spell([i for i in ids if i not in self._hidden])
 
     def _shown(self, ids: Sequence[int]) -> tuple[int, ...]:
         return () if self._hides_token_ids else tuple(ids)

@@ -171,8 +171,13 @@ class _Watched:
     async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
         return await self.inner.encode(text, special=special)
 
-    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
-        return await self.inner.encode_chat(messages)
+    async def encode_chat(
+        self,
+        messages: tuple[Message, ...],
+        *,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+    ) -> tuple[int, ...]:
+        return await self.inner.encode_chat(messages, chat_template_kwargs=chat_template_kwargs)
 
     async def decode(self, token_ids: tuple[int, ...]) -> str:
         return await self.inner.decode(token_ids)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from transformers import PreTrainedTokenizerFast
 
@@ -77,7 +77,12 @@ class SymbolicModel:
     async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:  # noqa: ARG002
         return tuple(self.tokenizer(text, add_special_tokens=False).input_ids)
 
-    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:  # noqa: ARG002
+    async def encode_chat(
+        self,
+        messages: tuple[Message, ...],  # noqa: ARG002
+        *,
+        chat_template_kwargs: Mapping[str, Any] | None = None,  # noqa: ARG002
+    ) -> tuple[int, ...]:
         raise ModelRequestError("a Countdown model has no chat template", hint="send token ids")
 
     async def decode(self, token_ids: tuple[int, ...]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
@@ -77,8 +77,15 @@ def test_a_lead_begins_the_answer_where_the_model_can_go_on_with_it() -> None:
 
 def test_a_model_that_has_to_think_first_is_given_no_lead() -> None:
     class Thinker(TokenModel):
-        async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
-            return await super().encode_chat(messages) + self.read("<think>\n")
+        async def encode_chat(
+            self,
+            messages: tuple[Message, ...],
+            *,
+            chat_template_kwargs: Mapping[str, Any] | None = None,
+        ) -> tuple[int, ...]:
+            return await super().encode_chat(
+                messages, chat_template_kwargs=chat_template_kwargs
+            ) + self.read("<think>\n")
 
     model = Thinker(lambda prompt, _: "hm</think>1. Eat")
     assert one(model, lead="1.").text == "1. Eat"

@@ -49,7 +49,7 @@ def test_a_thread_that_never_ends_is_closed_and_so_is_the_block() -> None:
     answers = dict(ANSWERS)
     answers["\n<Thread>\n1:"] = TokenReply(" 1", endless=True)
     answers["\n<Thread>\n2:"] = " cut"
-    answers["</Parallel>\n"] = "so 8"
+    answers["</Parallel>\n"] = "so 8</think>8"
     model = model_of(answers, TAGS)
     thought = thought_of("threadweaver", model, max_tokens=200, budget=400)
     assert thought.tree is not None
@@ -60,7 +60,19 @@ def test_a_thread_that_never_ends_is_closed_and_so_is_the_block() -> None:
     assert model.spell(model.requests[-1].prompt_token_ids).endswith(
         "<Thread>\n2: cut\n</Thread>\n</Parallel>\n"
     )
-    assert thought.answer == "so 8"
+    assert thought.answer == "8"
+
+
+def test_an_answer_within_the_thought_is_asked_for_behind_it() -> None:
+    answers = {
+        **ANSWERS,
+        "8</Thread>\n": "</Parallel>\nso 9 and 8",
+        "</think>\n\nFinal answer: ": "17",
+    }
+    model = model_of(answers, TAGS)
+    thought = thought_of("threadweaver", model)
+    assert thought.answer == "17"
+    assert thought.why == "it ended within its thought"
 
 
 @pytest.mark.parametrize(

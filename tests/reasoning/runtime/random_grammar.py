@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from weft.core.errors import ModelRequestError, ModelUnavailable
 from weft.core.ports import ModelRequest
@@ -158,10 +159,15 @@ class WithoutBars(TokenModel):
             raise ModelRequestError("no token spells '|'")
         return await super().encode(text, special=special)
 
-    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
+    async def encode_chat(
+        self,
+        messages: tuple[Message, ...],
+        *,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+    ) -> tuple[int, ...]:
         for message in messages:
             await self.encode(message.content)
-        return await super().encode_chat(messages)
+        return await super().encode_chat(messages, chat_template_kwargs=chat_template_kwargs)
 
 
 def model_of(

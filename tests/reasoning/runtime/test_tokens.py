@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
 import pytest
@@ -17,6 +17,7 @@ from weft.reasoning.runtime.context import TokenContext
 from weft.reasoning.runtime.moves import ControlTag, ProtocolText, UntrustedText
 from weft.reasoning.runtime.special_tokens import SpecialTokens
 from weft.reasoning.runtime.token_codec import TokenCodec, encode_spellable, encoded_chat
+from weft.testing import TokenModel
 
 T = TypeVar("T")
 END, OPEN, CLOSE = 1, 2, 3
@@ -33,7 +34,12 @@ class Pairs:
     def token(self, text: str) -> int:
         return 16 + ord(text[0]) * 0x110000 + (ord(text[1]) + 1 if len(text) > 1 else 0)
 
-    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
+    async def encode_chat(
+        self,
+        messages: tuple[Message, ...],
+        *,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+    ) -> tuple[int, ...]:
         return await self.encode("".join(message.content for message in messages))
 
     async def decode(self, token_ids: tuple[int, ...]) -> str:
@@ -221,3 +227,26 @@ def test_a_text_that_is_not_to_blame_for_its_words_is_refused(
     assert client.asked < 60
     with pytest.raises(error):
         run(encoded_chat(client, (Message("user", text),)))
+
+
+def test_a_text_that_is_one_such_word_is_left_out_of_a_context() -> None:
+    codec = TokenCodec(Lacking(), SpecialTokens((), {}))
+    written = run(codec.write((UntrustedText("<|user|>"), UntrustedText("so"))))
+    assert (written.ids, written.text) == (ids("so"), "so")
+
+
+def test_what_closes_an_open_thought() -> None:
+    model = TokenModel(lambda *_: "", tags=("<think>", "</think>"))
+    codec = TokenCodec(model, SpecialTokens((), {}))
+    assert run(codec.closing("<think>hm")) == (model.read("\n</think>"),)
+    assert run(codec.closing("hm")) == ()
+
+
+def test_a_prompt_that_opens_a_thought_is_split_there() -> None:
+    model = TokenModel(lambda *_: "", tags=("<think>", "</think>"))
+    codec = TokenCodec(model, SpecialTokens((), {}))
+    prompt = model.read("<|user|>?<|assistant|><think>\n")
+    before, opened = run(codec.split_opened(prompt))
+    assert (model.spell(before), opened.text) == ("<|user|>?<|assistant|>", "<think>\n")
+    assert before + opened.ids == prompt
+    assert run(codec.split_opened(before))[1].ids == ()

@@ -70,6 +70,7 @@ def test_vllm_is_known_by_its_owner(endpoints: EndpointServer) -> None:
         max_context_tokens=8192,
         thinking=True,
         media=("image", "audio"),
+        thinking=True,
     )
     assert endpoint.paths == ["v1/models", "version", "metrics"]
 

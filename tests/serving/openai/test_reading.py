@@ -17,6 +17,7 @@ from weft.core.ports import (
 )
 from weft.core.values import ToolCall, ToolSpec
 from weft.serving.openai import OpenAIModel
+from weft.serving.text import ReasoningStyle
 
 ADD = ToolSpec("add", "Add.", {"type": "object"})
 CALL = '<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>'
@@ -96,6 +97,19 @@ def test_reasoning_in_the_text_is_found_where_asked_for(
     assert tuple(i for delta in with_ids for i in delta.token_ids) == answer.token_ids
     assert endpoint.requests[-1]["skip_special_tokens"] is False
     assert ask(endpoint).text == "<think>Two and two.</think>\n\nFour."
+
+
+@pytest.mark.parametrize(
+    ("style", "shown"), [("harmony", True), ("mistral", True), ("think", False), (None, False)]
+)
+def test_marks_that_are_special_tokens_are_asked_for_after_token_ids(
+    endpoints: EndpointServer, style: ReasoningStyle | None, shown: bool
+) -> None:
+    endpoint = endpoints.add(streamed("4"))
+    request = ModelRequest(prompt_token_ids=(1, 2))
+    ask(endpoint, request, reasoning=style)
+    sent = endpoint.requests[-1]
+    assert (sent.get("skip_special_tokens") is False) == shown
 
 
 def test_ids_come_with_the_text_they_spell(endpoints: EndpointServer) -> None:

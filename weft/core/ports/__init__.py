@@ -24,6 +24,7 @@ from weft.core.ports.model import (
     check_media,
     cut_off,
     further_sampling,
+    template_kwargs,
     unrefused,
 )
 from weft.core.ports.store import ResultStore, StoreEntry
@@ -62,5 +63,6 @@ __all__ = [
     "complete",
     "cut_off",
     "further_sampling",
+    "template_kwargs",
     "unrefused",
 ]

@@ -178,6 +178,26 @@ class Program:
         return replace(self, returns=False)
 
 
+TEMPLATE_KWARGS: Final = "chat_template_kwargs"
+"""The field of `ModelRequest.extra` with variables for the chat template, as vLLM names it."""
+
+
+def template_kwargs(extra: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The variables for the chat template among the fields `extra`; empty without any.
+
+    Raises: `ModelRequestError` when they are no mapping of names.
+    """
+    given = (extra or {}).get(TEMPLATE_KWARGS)
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise ModelRequestError(
+            f"{TEMPLATE_KWARGS} is a mapping of names to values, not {given!r:.80}",
+            hint="such as {enable_thinking: false}",
+        )
+    return given
+
+
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One model call.
@@ -220,6 +240,11 @@ class ModelRequest:
             raise ValueError(f"{placed} of {len(self.prompt_token_ids)} prompt tokens are placed")
         if self.schema is not None and self.grammar is not None:
             raise ValueError("a request has a schema or a grammar, not both")
+
+    @property
+    def template_kwargs(self) -> Mapping[str, Any]:
+        """Variables for the chat template. Raises: `ModelRequestError` when they are no mapping."""
+        return template_kwargs(self.extra)
 
     @property
     def continues(self) -> bool:
@@ -372,8 +397,17 @@ class Tokenizing(Protocol):
         Raises: `ModelError`.
         """
 
-    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
-        """The prompt of a conversation, with the opening of the answer. Raises: `ModelError`."""
+    async def encode_chat(
+        self,
+        messages: tuple[Message, ...],
+        *,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+    ) -> tuple[int, ...]:
+        """The prompt of a conversation, with the opening of the answer.
+
+        `chat_template_kwargs`: variables of the template, such as `enable_thinking`; they win over
+        those in the client's own settings. Raises: `ModelError`.
+        """
 
     async def decode(self, token_ids: tuple[int, ...]) -> str:
         """The text of `token_ids`, with special tokens spelt out. Raises: `ModelError`."""

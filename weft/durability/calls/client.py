@@ -24,6 +24,7 @@ from weft.core.ports import (
     Warmable,
 )
 from weft.core.values import AUTOREGRESSIVE, Completion, Message, Usage
+from weft.durability.calls.digest import chat_question
 from weft.durability.calls.history import Piece, RecordedCall, fitted
 from weft.durability.calls.log import CallLog
 from weft.engine.scheduler.effects import CallSite, current_call_site
@@ -115,7 +116,7 @@ async def _prompt(
     prompt = request.prompt_token_ids or next(iter(recorded), ())
     if prompt or not isinstance(client, Tokenizing):
         return prompt
-    return await client.encode_chat(request.messages)
+    return await client.encode_chat(request.messages, chat_template_kwargs=request.template_kwargs)
 
 
 async def _by_ids(
@@ -360,9 +361,15 @@ class _TokenizingRecording(RecordingClient):
         encoding = self._inner.encode(text, special=special)
         return await self._answer(("encode", text, special), encoding)
 
-    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
+    async def encode_chat(
+        self,
+        messages: tuple[Message, ...],
+        *,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+    ) -> tuple[int, ...]:
         assert isinstance(self._inner, Tokenizing)
-        return await self._answer(("encode_chat", messages), self._inner.encode_chat(messages))
+        encoding = self._inner.encode_chat(messages, chat_template_kwargs=chat_template_kwargs)
+        return await self._answer(chat_question(messages, chat_template_kwargs), encoding)
 
     async def decode(self, token_ids: tuple[int, ...]) -> str:
         assert isinstance(self._inner, Tokenizing)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from weft.core.ports.model import ModelRequest
 from weft.core.redaction import Redactor
-from weft.core.values import ToolSpec
+from weft.core.values import Message, ToolSpec
 from weft.engine.graph.content_digest import DigestFormat, DigestTexts
 
 _LENGTH: Final = 12
@@ -49,6 +49,14 @@ class CallDigests:
         if self._redactor.in_text(text):
             text = self._redactor.text(text)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_LENGTH]
+
+
+def chat_question(
+    messages: tuple[Message, ...], chat_template_kwargs: Mapping[str, Any] | None
+) -> tuple[Any, ...]:
+    """The question `encode_chat`, as recorded; without variables as in records of 1.0."""
+    named = ("encode_chat", messages)
+    return (*named, dict(chat_template_kwargs)) if chat_template_kwargs else named
 
 
 def identity(*content: Any, texts: DigestTexts | None = None) -> str:

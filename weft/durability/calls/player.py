@@ -20,6 +20,7 @@ from weft.core.ports import (
 from weft.core.recorded_errors import error_of_failure
 from weft.core.values import Completion, Message, ToolSpec
 from weft.durability.calls.cassette import Cassette
+from weft.durability.calls.digest import chat_question
 from weft.durability.calls.history import RecordedCall, with_ports
 from weft.durability.calls.turns import Turn, Turns
 from weft.engine.scheduler.effects import CallSite, MadeCall, current_call_site
@@ -178,8 +179,13 @@ class _TokenizingReplay(ReplayingClient):
     async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
         return self._ids(("encode", text, special))
 
-    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
-        return self._ids(("encode_chat", messages))
+    async def encode_chat(
+        self,
+        messages: tuple[Message, ...],
+        *,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+    ) -> tuple[int, ...]:
+        return self._ids(chat_question(messages, chat_template_kwargs))
 
     async def decode(self, token_ids: tuple[int, ...]) -> str:
         text: str = self._answer(("decode", token_ids))

@@ -91,8 +91,15 @@ class _LimitedTokenizing(_LimitedClient):
         ids: tuple[int, ...] = await self._inner.encode(text, special=special)
         return ids
 
-    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
-        ids: tuple[int, ...] = await self._inner.encode_chat(messages)
+    async def encode_chat(
+        self,
+        messages: tuple[Message, ...],
+        *,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+    ) -> tuple[int, ...]:
+        ids: tuple[int, ...] = await self._inner.encode_chat(
+            messages, chat_template_kwargs=chat_template_kwargs
+        )
         return ids
 
     async def decode(self, token_ids: tuple[int, ...]) -> str:

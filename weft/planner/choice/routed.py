@@ -144,8 +144,15 @@ class RoutedModel:
         """See `Tokenizing`; with several models these four raise `CapabilityError`."""
         return await self._single_client().encode(text, special=special)
 
-    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
-        return await self._single_client().encode_chat(messages)
+    async def encode_chat(
+        self,
+        messages: tuple[Message, ...],
+        *,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+    ) -> tuple[int, ...]:
+        return await self._single_client().encode_chat(
+            messages, chat_template_kwargs=chat_template_kwargs
+        )
 
     async def decode(self, token_ids: tuple[int, ...]) -> str:
         return await self._single_client().decode(token_ids)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from weft.core.generated_text import THOUGHT_ENDS
 from weft.reasoning.answers.number import number
 
 LONGEST: Final = 400
@@ -16,7 +17,6 @@ LONGEST: Final = 400
 _SHORT: Final = 40
 _WORDS: Final = 2
 _TAIL: Final = 20_000
-_THOUGHT_END: Final = "</think>"
 _TAGGED: Final = re.compile(r"<answer>(.{0,400}?)</answer>", re.DOTALL | re.IGNORECASE)
 _HASHES: Final = re.compile(r"^[ \t]*####[ \t]*(\S.*)$", re.MULTILINE)
 _STATED: Final = re.compile(
@@ -40,10 +40,12 @@ def answer_text(completion: str, *, whole: bool = True, numeric: bool = False) -
     answer is ..." or "Answer: ..."; and, where `whole` says that the completion was not cut off,
     the number at the end of "... = 12" or of "It is 12.", or all of the text up to 400 characters.
     A number inside another sentence does not count, unless the answer is `numeric`: then the last
-    number does, or a short line without any. Only the last 20,000 characters after a </think> are
+    number does, or a short line without any. Only the last 20,000 characters after a thought are
     read.
     """
-    text = completion[-_TAIL:].rpartition(_THOUGHT_END)[2]
+    text = completion[-_TAIL:]
+    for end in THOUGHT_ENDS:
+        text = text.rpartition(end)[2]
     for found in (_boxed(text), _last(_TAGGED, text), _last(_HASHES, text), _stated(text)):
         if found:
             return found

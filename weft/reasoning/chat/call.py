@@ -6,13 +6,13 @@ The token limit covers all attempts: tokens of an attempt that broke off count.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from weft.core.errors import CapabilityError, ModelOutputError, ModelRequestError
 from weft.core.events import Outcome
-from weft.core.generated_text import THINK, is_blank, without_thought
+from weft.core.generated_text import THOUGHTS, is_blank, without_thought
 from weft.core.ports import (
     Delta,
     ModelClient,
@@ -123,7 +123,9 @@ def situated(request: ModelRequest, context: NodeContext, most: int) -> ModelReq
     )
 
 
-async def encode_prompt(model: ModelClient, messages: tuple[Message, ...]) -> tuple[int, ...]:
+async def encode_prompt(
+    model: ModelClient, messages: tuple[Message, ...], chat_template_kwargs: Mapping[str, Any]
+) -> tuple[int, ...]:
     """`messages` as a prompt in which their text cannot become a special token.
 
     Empty where the model cannot tokenize: its server then builds the prompt. Raises: `ModelError`.
@@ -131,7 +133,7 @@ async def encode_prompt(model: ModelClient, messages: tuple[Message, ...]) -> tu
     if not isinstance(model, Tokenizing) or not (await model.capabilities()).prompt_token_ids:
         return ()
     try:
-        return await model.encode_chat(messages)
+        return await model.encode_chat(messages, chat_template_kwargs=chat_template_kwargs)
     except CapabilityError:
         return ()
 
@@ -190,22 +192,25 @@ class Generation:
         return self.status == "length"
 
 
-def generation_of(outcome: Outcome, spent: CallProgress, lead: str = "") -> Generation:
+def generation_of(
+    outcome: Outcome, spent: CallProgress, lead: str = "", opened: str = ""
+) -> Generation:
     """The answer of a call whose node ended with `outcome`, after it had `spent`.
 
-    `lead`: the beginning of the answer, which the model continued.
+    `lead`: the beginning of the answer, which the model continued. `opened`: the beginning of its
+    thought in the prompt, where the client does not separate thoughts.
     """
     completion = outcome.value
     if isinstance(completion, Completion):
         status: Literal["finished", "length"] = (
             "length" if completion.finish_reason == "length" else "finished"
         )
-        text = _answer(lead, completion.text)
-        why = "" if text else _why_nothing(completion)
-        thinking = not text and status == "length" and _thought(completion)
+        text = _answer(lead or ("" if completion.reasoning else opened), completion.text)
+        why = "" if text else _why_nothing(completion, opened)
+        thinking = not text and status == "length" and _thought(completion, opened)
         return Generation(text, status, spent.tokens, why, thinking)
     why = str(outcome.failure or f"the call was {outcome.status}")
-    return Generation(_answer(lead, "".join(spent.text)), "failed", spent.tokens, why)
+    return Generation(_answer(lead or opened, "".join(spent.text)), "failed", spent.tokens, why)
 
 
 def _answer(lead: str, text: str) -> str:
@@ -213,9 +218,9 @@ def _answer(lead: str, text: str) -> str:
     return "" if is_blank(answer) else answer
 
 
-def _why_nothing(completion: Completion) -> str:
+def _why_nothing(completion: Completion, opened: str) -> str:
     """The reason why a finished completion has no answer."""
-    thought = _thought(completion)
+    thought = _thought(completion, opened)
     if completion.finish_reason != "length":
         return (
             "the model thought, and answered nothing" if thought else "the model answered nothing"
@@ -223,5 +228,6 @@ def _why_nothing(completion: Completion) -> str:
     return f"its tokens were spent {'on thought ' if thought else ''}before it answered"
 
 
-def _thought(completion: Completion) -> bool:
-    return bool(completion.reasoning.strip()) or THINK in completion.text
+def _thought(completion: Completion, opened: str) -> bool:
+    text = opened + completion.text
+    return bool(completion.reasoning.strip()) or any(begin in text for begin, _ in THOUGHTS)

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from weft.core.errors import CapabilityError, ModelRequestError
 from weft.core.events import Outcome
+from weft.core.generated_text import opening_of_thought
 from weft.core.ids import NodeId, inside
 from weft.core.ports import (
     Capabilities,
@@ -75,7 +76,7 @@ UNKNOWN_WINDOW: Final = 8192
 
 _RETRY: Final = Retry()
 _LEAST_ROOM: Final = 64
-_OPENING_TOKENS: Final = 8
+_OPENING_TOKENS: Final = 16
 
 
 @dataclass(slots=True)
@@ -104,11 +105,14 @@ class _ThoughtState:
 
 
 class _ChatPrompt(NamedTuple):
-    """A conversation, also as token ids where the model takes them. It ends with `lead`."""
+    """A conversation, also as token ids where the model takes them. It ends with `lead`, or opens
+    the model's thought with `opened`.
+    """
 
     messages: tuple[Message, ...]
     ids: tuple[int, ...]
     lead: str = ""
+    opened: str = ""
 
 
 class ChatThread:
@@ -284,7 +288,8 @@ class ChatThread:
                 self._parts.append(ThreadSegment((), prompt.lead, forced=True, role=name))
             call = ChatCall(tree.model, amend(request) if amend else request, watch)
             outcome = await self._node(name, call.work)
-            answer = generation_of(outcome, call.spent, prompt.lead)
+            bound = request.schema is not None or request.sampling.thinking_tokens is not None
+            answer = generation_of(outcome, call.spent, prompt.lead, "" if bound else prompt.opened)
         finally:
             self._granted -= granted
             tree.allowance.settle(granted, 0 if call is None else min(granted, call.spent.tokens))
@@ -390,10 +395,11 @@ class ChatThread:
     async def _prompt(self, messages: tuple[Message, ...], lead: str) -> _ChatPrompt:
         """The prompt of `messages`, with `lead` where the model can continue an answer."""
         model = self._tree.model
-        ids = await encode_prompt(model, messages)
-        if ids and lead and isinstance(model, Tokenizing):
-            if (await model.decode(ids[-_OPENING_TOKENS:])).rstrip().endswith("<think>"):
-                return _ChatPrompt(messages, ids)  # its answer begins later
+        ids = await encode_prompt(model, messages, self._tree.options.template_kwargs)
+        if ids and isinstance(model, Tokenizing):
+            opened = opening_of_thought(await model.decode(ids[-_OPENING_TOKENS:]))
+            if opened or not lead:  # the answer begins later
+                return _ChatPrompt(messages, ids, opened=opened)
             return _ChatPrompt(messages, ids + await model.encode(lead), lead)
         if lead and not ids and self._tree.capabilities.continuation:
             return _ChatPrompt((*messages, Message("assistant", lead)), ids, lead)

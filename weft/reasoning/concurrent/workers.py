@@ -260,7 +260,7 @@ class WorkerGroupStrategy(ChatStrategy):
             why = f"asked for the answer after {len(wrote)} workers had written"
             return reply.text, why, reply.cut
         longest = max(wrote, key=lambda worker: len(worker.text))
-        cut = longest.reply is None or longest.reply.status != "finished"
+        cut = longest.reply is None or not longest.reply.ok or longest.reply.cut
         return longest.text.strip(), f"what worker {longest.index} wrote: {reply.reason}", cut
 
     async def _shown(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from weft.reasoning.options import ThinkOptions, read_settings
 from weft.reasoning.question import Question, conversation, question_text
@@ -30,6 +30,16 @@ _NUMBER: Final = re.compile(r"\s*(\d{1,3}(?:\.\d{1,3}){0,5})\s*[:.)]")
 _LINE: Final = re.compile(r"^[ \t]*(\d{1,3}(?:\.\d{1,3}){0,5})[ \t]*[:.)]", re.MULTILINE)
 THINK: Final = ("<think>", "</think>")
 """The tags of models that think before they answer."""
+
+
+FORMAT: Final = {"format": "auto"}
+FORMATS: Final = {"format": ("auto", "published")}
+"""The setting that names the format of the model's own training."""
+
+
+def is_published(settings: Mapping[str, Any]) -> bool:
+    """Whether the model was trained with the published format, so that nothing is prompted."""
+    return bool(settings["format"] == "published")
 
 
 def tags_of(pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
@@ -105,14 +115,20 @@ class BlockGrammar(ProtocolGrammar):
     opened_default: bool = False
     also: tuple[str, ...] = THINK
 
-    def __init__(self, *, opened: bool = False) -> None:
+    def __init__(self, *, opened: bool = False, trained: bool = False) -> None:
         self.opened = opened
+        self.trained = trained
 
     @classmethod
     def configured(cls, options: ThinkOptions) -> Self:
-        """A grammar with the setting `opened`. Raises: `BuildError` for other settings."""
-        defaults = {"opened": cls.opened_default}
-        return cls(opened=read_settings(cls.name, options.settings, defaults)["opened"])
+        """A grammar with the settings `opened` and `format`. Raises: `BuildError` for others.
+
+        `format`: published, for a model trained with these tags, whether they are special tokens or
+        plain text; auto, only where all of them are special tokens.
+        """
+        defaults = {"opened": cls.opened_default, **FORMAT}
+        given = read_settings(cls.name, options.settings, defaults, choices=FORMATS)
+        return cls(opened=given["opened"], trained=is_published(given))
 
     @abstractmethod
     def children(self, output: ParsedOutput) -> tuple[ChildSpec, ...]:

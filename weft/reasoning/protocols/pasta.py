@@ -10,9 +10,10 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from weft.core.generated_text import without_thought
 from weft.core.ports import ModelClient
 from weft.reasoning.options import ThinkOptions, read_settings
-from weft.reasoning.protocols.blocks import THINK, without
+from weft.reasoning.protocols.blocks import FORMAT, FORMATS, THINK, is_published, without
 from weft.reasoning.question import Question, conversation, question_text
 from weft.reasoning.runtime import GrammarStrategy
 from weft.reasoning.runtime.grammar import AppendJoin, ProtocolGrammar
@@ -155,13 +156,14 @@ class Pasta(ProtocolGrammar):
         for place in thread.memory.get(_PLACES, ()):
             parts += [text[end : place.start], texts.get(place.key, "")]
             end = place.end
-        return without(_THOUGHT.sub("", "".join((*parts, text[end:]))), self.tags)
+        whole = _THOUGHT.sub("", "".join((*parts, text[end:])))
+        return without(without_thought(whole), self.tags)
 
 
 def _promise_text(child: Thread) -> str:
     """The text for a promise; it ends before any promise inside it."""
     text = re.split(rf"{ASYNC_END}|{PROMISE}|{SYNC}", child.text, maxsplit=1)[0]
-    return without(_THOUGHT.sub("", text), (ASYNC,))
+    return without(without_thought(_THOUGHT.sub("", text)), (ASYNC,))
 
 
 def _text(thread: Thread) -> str:
@@ -176,6 +178,9 @@ def _topic(promise: str) -> str:
 
 
 def make(model: ModelClient, options: ThinkOptions) -> Strategy:
-    """The strategy `pasta`, which has no settings."""
-    read_settings("pasta", options.settings, {})
-    return GrammarStrategy(Pasta(), model, options)
+    """The strategy `pasta`. Setting: `format`, see `BlockGrammar.configured`."""
+    grammar = Pasta()
+    grammar.trained = is_published(
+        read_settings("pasta", options.settings, FORMAT, choices=FORMATS)
+    )
+    return GrammarStrategy(grammar, model, options)

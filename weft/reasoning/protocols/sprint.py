@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from weft.reasoning.options import ThinkOptions
 from weft.reasoning.protocols.blocks import BlockGrammar, numbers, tags_of
+from weft.reasoning.protocols.sprint_stages import SprintStages
 from weft.reasoning.runtime import strategy_of
-from weft.reasoning.runtime.grammar import AppendJoin
+from weft.reasoning.runtime.grammar import AppendJoin, ProtocolGrammar
 from weft.reasoning.runtime.moves import ChildSpec, ControlTag, ParsedOutput, Parts, ProtocolText
 from weft.reasoning.runtime.thread import Thread
 
@@ -42,7 +44,7 @@ _LOST: Final = (
 
 
 class Sprint(BlockGrammar):
-    """One execution for each plan, with the plan's number."""
+    """One execution for each plan, with the plan's number. These tags are weft's."""
 
     name = "sprint"
     lost_by_prompt = _LOST
@@ -76,4 +78,10 @@ def _header(key: str) -> Parts:
     return ControlTag("<execution>"), ProtocolText(f"\n{key}:")
 
 
-make = strategy_of(Sprint.configured)
+def _grammar(options: ThinkOptions) -> ProtocolGrammar:
+    """The grammar of the setting `format`: weft's own tags, or the published ones."""
+    grammar = Sprint.configured(options)
+    return SprintStages() if grammar.trained else grammar
+
+
+make = strategy_of(_grammar)

@@ -49,7 +49,16 @@ class ThreadDecoder:
         thread = self._thread
         chat, written = await self._tree.tokens.open(opening)
         if base is None:
-            thread.begin(TokenContext(chat + written.ids))
+            if written.ids:
+                thread.begin(TokenContext(chat + written.ids))
+                return
+            chat, opened = await self._tree.tokens.split_opened(chat)
+            thread.begin(TokenContext(chat))
+            if opened.ids:  # the thought is the thread's, which may have to close it
+                thread.context = thread.context.plus(opened.ids, opened.text)
+                self.note_forced(
+                    ThreadSegment(opened.ids, opened.text, forced=True, role="written")
+                )
             return
         if chat:
             base = base.plus(chat, "").inherited()

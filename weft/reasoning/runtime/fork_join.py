@@ -173,6 +173,8 @@ async def join(
         case NewRootJoin(opening=opening):
             chat, added = await tokens.open(opening, generated=True)
             written = sum(len(child.body) for child in children) if opening.messages else 0
+            if not added.ids:
+                chat, added = await tokens.split_opened(chat)
             base = TokenContext(chat)
             again = min(written, len(chat)) + _again(base, added, computed)
             return JoinResult(base.plus(added.ids, added.text), added, again)

@@ -74,6 +74,9 @@ class ProtocolGrammar(ABC):
     explained in the prompt (`Thread.prompted`). `also`: tags that are used only where the model has
     them. `lead`: the text that makes a thread answer at once.
 
+    `trained`: the model was trained with these tags, as special tokens or as plain text: its prompt
+    never explains them.
+
     `lost_by_prompt`: what is lost when an untrained model follows instructions; empty: nothing,
     because the protocol is designed for that. `lost_flat`: what is lost where paths that should not
     see one another are read in sequence. `lost_trained`: what a trained model misses on any engine.
@@ -83,6 +86,7 @@ class ProtocolGrammar(ABC):
     tags: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     lead: str = "\n\nFinal answer: "
+    trained: bool = False
     lost_by_prompt: str = ""
     lost_flat: str = ""
     lost_trained: str = ""

@@ -87,7 +87,8 @@ class ChildSpec:
     """A requested thread. Its context is what it inherits, followed by `messages` and `header`.
 
     `key` names it among its siblings; a second one of a key is omitted. inherit: full, all of its
-    parent's context; prompt, that of its parent's prompt; none. It generates at most `max_tokens`
+    parent's context, up to the last `until` where that is a text; prompt, that of its parent's
+    prompt; none. It generates at most `max_tokens`
     within `timeout_s`. Seeds of siblings differ where `seed` is None. `state` is the grammar's.
     """
 
@@ -100,6 +101,7 @@ class ChildSpec:
     timeout_s: float | None = None
     seed: int | None = None
     state: object = None
+    until: str = ""
 
 
 @dataclass(frozen=True, slots=True)

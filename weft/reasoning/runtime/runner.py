@@ -6,6 +6,7 @@ from typing import Final
 
 from weft.core.errors import InternalError, ReasoningError, WeftError
 from weft.core.events import Outcome
+from weft.core.generated_text import open_thought
 from weft.core.ids import NodeId, inside, item
 from weft.core.values import JsonSchema
 from weft.engine import Inputs, Node, NodeContext, Policy
@@ -15,6 +16,7 @@ from weft.reasoning.runtime.fork_join import ForkPlan, join, plan_fork, run_all
 from weft.reasoning.runtime.moves import (
     ChildSpec,
     Continue,
+    ControlTag,
     ForkMove,
     Malformed,
     Move,
@@ -26,6 +28,7 @@ from weft.reasoning.runtime.moves import (
 )
 from weft.reasoning.runtime.moves import FinalAnswer as Answer
 from weft.reasoning.runtime.thread import Thread
+from weft.reasoning.runtime.token_codec import TAGS
 from weft.reasoning.runtime.tree import ThreadTree
 from weft.reasoning.thought import ThreadSegment, ThreadState
 from weft.reasoning.token_budget import BudgetLedger
@@ -126,6 +129,9 @@ class ThreadRunner:
         next_move = grammar.classify(thread, output)
         if output.ended == "length" and isinstance(next_move, (Return, Answer)):
             thread.reason = "cut off at its length"
+        silent = output.ended == "end" and isinstance(next_move, Answer) and self.place is None
+        if silent and open_thought(thread.text) and grammar.conclude(thread):
+            return await self._exhausted("it ended within its thought")
         return next_move
 
     async def _rewrite(self, cut: str | None, parts: Parts) -> None:
@@ -154,7 +160,7 @@ class ThreadRunner:
             return await self._refuse(fork, plan)
         for note in plan.notes:
             self._context.log(note)
-        children = self._child_runners(plan)
+        children = await self._child_runners(plan)
         thread.fork([child.thread for child in children])
         tree.forked(thread.depth + 1, len(children))
         self._children += children
@@ -173,7 +179,7 @@ class ThreadRunner:
             return await self._exhausted(f"it may fork no more: {reason}")
         return self._tree.grammar.refuse(thread, fork, reason)
 
-    def _child_runners(self, plan: ForkPlan) -> list[ThreadRunner]:
+    async def _child_runners(self, plan: ForkPlan) -> list[ThreadRunner]:
         """The runners of the children of `plan`, each with its share of the token budget."""
         scope = inside(self._context.scope, f"fork{self.thread.rounds + 1}")
         runners = []
@@ -182,13 +188,16 @@ class ThreadRunner:
             limit = plan.limit if spec.max_tokens is None else min(plan.limit, spec.max_tokens)
             thread = self._tree.thread(place, spec, self.thread.depth + 1, limit)
             ledger = self.ledger.share(plan.share)
-            runners.append(ThreadRunner(self._tree, thread, ledger, self._inherited(spec), place))
+            base = await self._inherited(spec)
+            runners.append(ThreadRunner(self._tree, thread, ledger, base, place))
         return runners
 
-    def _inherited(self, spec: ChildSpec) -> TokenContext:
+    async def _inherited(self, spec: ChildSpec) -> TokenContext:
         if spec.inherit == "none":
             return TokenContext(())
         context = self.thread.context
+        if spec.until:
+            context = await self._tree.tokens.up_to(context, spec.until)
         return (context if spec.inherit == "full" else context.cut(0, "")).inherited()
 
     # -- a child -----------------------------------------------------------------------------
@@ -291,6 +300,9 @@ class ThreadRunner:
         await self._cancel_children()
         best = self._tree.grammar.answer(self.thread)
         last = self._tree.grammar.conclude(self.thread)
+        closes = any(isinstance(part, ControlTag) and part.text in TAGS for part in last)
+        if last and not closes:
+            last = (*await self._tree.tokens.closing(self.thread.text), *last)
         await self.decoder.write(last, "conclude")
         try:
             answer = await self._final_answer(self._tree.question.schema) if last else ""

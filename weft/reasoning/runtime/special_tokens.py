@@ -16,13 +16,19 @@ _JOINER: Final = "\u2060"
 class SpecialTokens:
     """The special tokens of a model: `ids` maps tags to them; the rest of `tags` are plain text.
 
-    `also` are tags only where they are special tokens.
+    `also` are tags only where they are special tokens. `trained`: the model was trained with the
+    tags as text, so that no prompt explains them.
     """
 
     def __init__(
-        self, tags: Sequence[str], ids: Mapping[str, int], also: Sequence[str] = ()
+        self,
+        tags: Sequence[str],
+        ids: Mapping[str, int],
+        also: Sequence[str] = (),
+        *,
+        trained: bool = False,
     ) -> None:
-        self.prompted = any(tag not in ids for tag in tags)
+        self.prompted = not trained and any(tag not in ids for tag in tags)
         tags = (*tags, *(tag for tag in also if tag in ids))
         self.tags = tags
         self.ids = {tag: ids[tag] for tag in tags if tag in ids}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from weft.core.errors import BuildError
+from weft.core.generated_text import without_thought
 from weft.core.ports import Capabilities, ModelClient, Startable
 from weft.engine import Inputs, NodeContext, NodeFn
 from weft.reasoning.options import ThinkOptions
@@ -51,13 +52,14 @@ class GrammarStrategy:
 
     async def _think(self, context: NodeContext, question: Question) -> Thought:
         capabilities = await ready(context, self.model)
-        tokens = await TokenCodec.of(self.model, self.grammar, capabilities)
+        template = self.options.template_kwargs
+        tokens = await TokenCodec.of(self.model, self.grammar, capabilities, template)
         tree = ThreadTree(
             f"{context.program.id}/{context.scope}",
             self.model,
             self.grammar,
             self.options,
-            guarded(question, tokens.special),
+            guarded(question, tokens.special, trained=self.grammar.trained),
             tokens,
             capabilities,
         )
@@ -68,8 +70,9 @@ class GrammarStrategy:
         lost = [rules.lost_by_prompt if tokens.special.prompted else rules.lost_trained]
         lost += [rules.lost_flat] if tree.flat else []
         missing = "; ".join(filter(None, lost))
+        answer = without_thought(thread.result)
         return Thought(
-            thread.result,
+            answer if answer == thread.result else answer.strip(),
             tree=thread.record(),
             counts=tree.counts(thread),
             fidelity="approximate" if missing else "exact",
@@ -93,12 +96,17 @@ async def ready(context: NodeContext, model: ModelClient) -> Capabilities:
     return await model.capabilities()
 
 
-def guarded(question: Question, special: SpecialTokens) -> Question:
-    """`question` with every tag in it escaped."""
+def guarded(question: Question, special: SpecialTokens, *, trained: bool = False) -> Question:
+    """`question` with every tag in it escaped, but those in the system prompt of a `trained` model,
+    which shows them as the model was trained with them.
+    """
     documents = tuple(
         Document(special.guarded(document.name), special.guarded(document.text))
         for document in question.documents
     )
     return Question(
-        special.guarded(question.text), special.guarded(question.system), documents, question.schema
+        special.guarded(question.text),
+        question.system if trained else special.guarded(question.system),
+        documents,
+        question.schema,
     )

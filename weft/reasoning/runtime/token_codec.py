@@ -8,12 +8,13 @@ it is left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from weft.core.errors import CapabilityError, ContextLengthExceeded, ModelRequestError
+from weft.core.generated_text import THOUGHTS, open_thought, opening_of_thought
 from weft.core.ports import Capabilities, ModelClient, Tokenizing
 from weft.core.values import Completion, Message
 from weft.reasoning.runtime.context import TokenContext
@@ -54,10 +55,15 @@ async def encode_spellable(client: Tokenizing, text: str) -> EncodedText:
         return found
 
 
-async def encoded_chat(client: Tokenizing, messages: tuple[Message, ...]) -> tuple[int, ...]:
+async def encoded_chat(
+    client: Tokenizing,
+    messages: tuple[Message, ...],
+    *,
+    chat_template_kwargs: Mapping[str, Any] | None = None,
+) -> tuple[int, ...]:
     """`messages` as a prompt, without unencodable words. Raises: `ModelError`."""
     try:
-        return await client.encode_chat(messages)
+        return await client.encode_chat(messages, chat_template_kwargs=chat_template_kwargs)
     except ContextLengthExceeded:
         raise
     except ModelRequestError:
@@ -67,7 +73,7 @@ async def encoded_chat(client: Tokenizing, messages: tuple[Message, ...]) -> tup
         )
         if left == messages:
             raise
-        return await client.encode_chat(left)
+        return await client.encode_chat(left, chat_template_kwargs=chat_template_kwargs)
 
 
 class _WordBisection:
@@ -99,6 +105,10 @@ class _WordBisection:
 
 
 _NEAR: Final = 4
+TAGS: Final = tuple(tag for pair in THOUGHTS[:2] for tag in pair)
+"""The tags of thoughts, where the model has them as special tokens."""
+OPENING_TOKENS: Final = 16
+"""The end of a prompt that may open a thought: a tag in several tokens, and a line break."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +131,29 @@ class TokenOutput:
 
 
 class TokenCodec:
-    """The tokens of one model, for a protocol whose tags are `special`."""
+    """The tokens of one model, for a protocol whose tags are `special`.
 
-    def __init__(self, client: Tokenizing, special: SpecialTokens) -> None:
+    `template`: variables for the chat template of prompts.
+    """
+
+    def __init__(
+        self,
+        client: Tokenizing,
+        special: SpecialTokens,
+        template: Mapping[str, Any] | None = None,
+    ) -> None:
         self._client = client
+        self._template = template
         self._special: dict[int, bool] = {}
         self.special = special
 
     @classmethod
     async def of(
-        cls, model: ModelClient, grammar: ProtocolGrammar, capabilities: Capabilities
+        cls,
+        model: ModelClient,
+        grammar: ProtocolGrammar,
+        capabilities: Capabilities,
+        template: Mapping[str, Any] | None = None,
     ) -> TokenCodec:
         """The codec of `model`, with those tags of `grammar` that are its special tokens.
 
@@ -142,11 +165,12 @@ class TokenCodec:
                 hint="use a completion server (vLLM) or the local model, or a strategy by messages",
             )
         ids: dict[str, int] = {}
-        for tag in (*grammar.tags, *grammar.also) if capabilities.stop_token_ids else ():
+        also = tuple(dict.fromkeys((*grammar.also, *TAGS)))
+        for tag in (*grammar.tags, *also) if capabilities.stop_token_ids else ():
             number = await model.special_token(tag)
             if number is not None:
                 ids[tag] = number
-        return cls(model, SpecialTokens(grammar.tags, ids, grammar.also))
+        return cls(model, SpecialTokens(grammar.tags, ids, also, trained=grammar.trained), template)
 
     # -- writing -----------------------------------------------------------------------------
 
@@ -160,8 +184,32 @@ class TokenCodec:
         chat: tuple[int, ...] = ()
         if opening.messages:
             encode = partial(encoded_chat, self._client) if generated else self._client.encode_chat
-            chat = await encode(opening.messages)
+            chat = await encode(opening.messages, chat_template_kwargs=self._template)
         return chat, await self.write(opening.parts)
+
+    async def split_opened(self, prompt: tuple[int, ...]) -> tuple[tuple[int, ...], EncodedParts]:
+        """`prompt`, and its end where that opens a thought, as the templates of some models do.
+
+        Raises: `ModelError`.
+        """
+        opened = opening_of_thought(await self.decode(prompt[-OPENING_TOKENS:]))
+        for count in range(1, OPENING_TOKENS + 1) if opened else ():
+            if await self.decode(prompt[-count:]) == opened:
+                end = EncodedParts(prompt[-count:], opened, ((count, True),))
+                return prompt[:-count], end
+        return prompt, EncodedParts((), "", ())
+
+    async def closing(self, text: str) -> Parts:
+        """What ends the thought that is open at the end of `text`; nothing where the vocabulary
+        cannot spell it. Raises: `ModelError`.
+        """
+        end = open_thought(text)
+        try:
+            return (await self._client.encode(f"\n{end}", special=True),) if end else ()
+        except ContextLengthExceeded:
+            raise
+        except ModelRequestError:
+            return ()
 
     async def write(self, parts: Parts) -> EncodedParts:
         """`parts` as token ids; adjacent texts are encoded together. Raises: `ModelError`."""
@@ -178,7 +226,12 @@ class TokenCodec:
         return await writer.written()
 
     async def _encode_untrusted(self, part: UntrustedText) -> tuple[tuple[int, ...], str]:
-        ids, text = await encode_spellable(self._client, self.special.guarded(part.text))
+        try:
+            ids, text = await encode_spellable(self._client, self.special.guarded(part.text))
+        except ContextLengthExceeded:
+            raise
+        except ModelRequestError:  # all of it is a special token that nothing else spells
+            return (), ""
         if part.max_tokens is None or len(ids) <= part.max_tokens:
             return ids, text
         ids = ids[len(ids) - part.max_tokens :]
@@ -274,6 +327,19 @@ class TokenCodec:
             if len(await lengths.text(count)) <= chars:
                 return count, count
         return 0, max(0, most - _NEAR)
+
+    async def up_to(self, context: TokenContext, end: str) -> TokenContext:
+        """`context` up to the last `end` after its prompt; all of it without one.
+
+        Raises: `ModelError`.
+        """
+        at = context.text.rfind(end)
+        if at < 0:
+            return context
+        wanted = context.text[: at + len(end)]
+        kept, tail = await self.fit(context.ids, wanted)
+        before = context.cut(kept, await self.decode(context.ids[:kept]))
+        return before.plus(tail, wanted[len(before.text) :])
 
     async def back_to(self, context: TokenContext, since: str) -> TokenContext:
         """`context` before the last `since` after its prompt; all of it without one."""

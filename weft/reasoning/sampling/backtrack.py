@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
 
 from weft.core.errors import BuildError, CapabilityError, ReasoningError
+from weft.core.generated_text import without_thought
 from weft.core.ports import ModelClient, ModelRequest, Tokenizing
 from weft.core.values import JsonSchema, Message
 from weft.reasoning.answers import Reader, answer_text, reader, schema_key
@@ -149,7 +150,7 @@ class BacktrackStrategy(ChatStrategy):
         numeric = self.settings["answer"] == "number"
         typed = question.schema is not None
         answer = chain.last if typed else answer_text(chain.text, numeric=numeric)
-        answer = answer or chain.text
+        answer = answer or without_thought(chain.text)
         why = chains[0].why if len(chains) == 1 else f"{self._split.why}; {chosen.why}"
         cut = chosen.key is None and not chain.whole
         return root.finish(answer, why, key=chosen.key, samples=samples, cut=cut)

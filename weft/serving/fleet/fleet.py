@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import fields, replace
 from typing import Any, TypeVar
@@ -212,8 +212,15 @@ class Fleet:
         """See `Tokenizing`; asks further replicas when one does not answer."""
         return await self._of_any(lambda client: client.encode(text, special=special))
 
-    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
-        return await self._of_any(lambda client: client.encode_chat(messages))
+    async def encode_chat(
+        self,
+        messages: tuple[Message, ...],
+        *,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+    ) -> tuple[int, ...]:
+        return await self._of_any(
+            lambda client: client.encode_chat(messages, chat_template_kwargs=chat_template_kwargs)
+        )
 
     async def decode(self, token_ids: tuple[int, ...]) -> str:
         return await self._of_any(lambda client: client.decode(token_ids))

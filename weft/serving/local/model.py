@@ -6,10 +6,10 @@ import asyncio
 import json
 import os
 import threading
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractContextManager, aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from weft.core.errors import CapabilityError, ModelNotFound, ModelUnavailable
 from weft.core.extras import optional_packages
@@ -26,6 +26,8 @@ from weft.serving.local.options import EXTRA_FIELDS, LocalOptions
 from weft.serving.local.options import check_diffusion_request as check_diffusion
 from weft.serving.local.ticket import Ticket, converted
 from weft.serving.local.worker import GroupAssembler, ModelThread
+from weft.serving.text import ReasoningStyle, Splitter, separated
+from weft.serving.text.reasoning_forms import style_after
 from weft.serving.thinking import think_within
 from weft.serving.weights import locate
 
@@ -131,13 +133,30 @@ class LocalModel:
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         if request.sampling.thinking_tokens is None:
-            answer = self._decode(request)
+            style = await self._style(request)
+            events = self._decode(request)
+            answer = events if style is None else separated(events, Splitter(style))
         else:
             _check_thinking(request)
             answer = think_within(request, self._decode, self, model=self.model)
         async with aclosing(answer) as stream:
             async for event in stream:
                 yield event
+
+    async def _style(self, request: ModelRequest) -> ReasoningStyle | None:
+        """The form in which the answer to `request` holds a thought; None: it is all text."""
+        wanted = self.options.reasoning
+        constrained = request.schema is not None or request.grammar is not None
+        if wanted == "none" or not request.messages or constrained or request.attention is not None:
+            return None
+        given = request.template_kwargs
+        if wanted == "auto":
+            if self._tokens is not None and not self._tokens.shows_thoughts:
+                return None  # without a thread for each request
+            found = await self._with_tokenizer(lambda tokens: tokens.reasoning_style(given))
+        else:
+            found = wanted
+        return style_after(found, request.messages[-1].content if request.continues else "")
 
     async def _decode(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         self._check_open()
@@ -165,11 +184,18 @@ class LocalModel:
             lambda tokens: tuple(tokens.encode(text) if special else tokens.encode_plain(text))
         )
 
-    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
+    async def encode_chat(
+        self,
+        messages: tuple[Message, ...],
+        *,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+    ) -> tuple[int, ...]:
         """Special tokens that are spelt out in a message are broken up."""
         unfinished = ModelRequest(messages).continues
         return await self._with_tokenizer(
-            lambda tokens: tuple(tokens.encode_chat(messages, unfinished))
+            lambda tokens: tuple(
+                tokens.encode_chat(messages, unfinished, template=chat_template_kwargs)
+            )
         )
 
     async def decode(self, token_ids: tuple[int, ...]) -> str:
@@ -207,7 +233,9 @@ class LocalModel:
                     with _packages():
                         from weft.serving.local.tokenizer import LocalTokenizer
 
-                        self._tokens = LocalTokenizer.read(self._tokenizer_folder())
+                        self._tokens = LocalTokenizer.read(
+                            self._tokenizer_folder(), self.options.chat_template_kwargs
+                        )
                 except (OSError, ValueError) as error:
                     raise converted("the tokenizer cannot be read", error) from error
             return self._tokens

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from weft.core.errors import CapabilityError
-from weft.core.ports.model import ModelRequest
+from weft.core.ports.model import TEMPLATE_KWARGS, ModelRequest, template_kwargs
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec
 from weft.decoding.network.options import NetworkOptions, check_size
+from weft.serving.text.reasoning_forms import ReasoningStyle
 
 if TYPE_CHECKING:
     from weft.decoding.diffusion.guard.moderation import Moderator
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from weft.decoding.diffusion.ports import OutputGuard
 
 
-EXTRA_FIELDS = frozenset({"ignore_eos"})
+EXTRA_FIELDS = frozenset({"ignore_eos", TEMPLATE_KWARGS})
 """Further fields of requests that local models honour."""
 
 
@@ -38,8 +40,11 @@ class LocalOptions(NetworkOptions):
     block is shown; `guards` review the same as tokens.
     refusals: openings of refusals. A request with a schema or grammar to a diffusion model is
     refused where the model, without one, would begin with one of them, or say nothing.
+    reasoning: the form of the model's thoughts (`weft.serving.text`), which then come as reasoning
+    from chat requests without schema and grammar; auto: as its chat template shows; none: as text.
     priors: limits on the names and listed values of schemas to a diffusion model, which are in its
     answer before it has written any of it. None: callers are trusted.
+    chat_template_kwargs: variables of the chat template in every prompt, such as `enable_thinking`.
     max_string_chars, max_items: bounds added to strings and arrays of a schema without any, so that
     a small model cannot write one for ever. None: no bounds.
 
@@ -60,6 +65,8 @@ class LocalOptions(NetworkOptions):
     guards: tuple[OutputGuard, ...] = ()
     refusals: tuple[str, ...] = ()
     priors: PriorLimits | None = None
+    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    reasoning: ReasoningStyle | Literal["auto", "none"] = "auto"
 
     def __post_init__(self) -> None:
         NetworkOptions.__post_init__(self)  # `slots` makes another class: no bare super()
@@ -76,6 +83,10 @@ class LocalOptions(NetworkOptions):
             check_size(name, size)
         if not all(self.refusals):
             raise ValueError("a refusal that begins with nothing")
+        styles = ("auto", "none", *get_args(ReasoningStyle))
+        if self.reasoning not in styles:
+            raise ValueError(f"reasoning is one of {', '.join(styles)}, not {self.reasoning!r}")
+        template_kwargs({TEMPLATE_KWARGS: self.chat_template_kwargs})
         wait: object = self.group_wait_s  # from a file it may be anything
         if not isinstance(wait, int | float) or not wait > 0:
             raise ValueError(f"group_wait_s must be above 0, not {self.group_wait_s!r}")

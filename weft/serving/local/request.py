@@ -51,7 +51,9 @@ def prompt_of(request: ModelRequest, vocabulary: Vocabulary, context_tokens: int
     A conversation that obviously exceeds the context is refused before it is tokenized.
     """
     prompt = list(request.prompt_token_ids)
-    prompt = prompt or vocabulary.encode_chat(request.messages, request.continues, context_tokens)
+    prompt = prompt or vocabulary.encode_chat(
+        request.messages, request.continues, context_tokens, request.template_kwargs
+    )
     strange = [token for token in prompt if not 0 <= token < vocabulary.size]
     if strange:
         raise ModelRequestError(

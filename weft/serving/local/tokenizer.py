@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import TemplateError
-from jinja2.ext import loopcontrols
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import AddedToken, Tokenizer
 from tokenizers.models import BPE
 
 from weft.core.errors import ContextLengthExceeded, ModelRequestError
 from weft.core.values import Message
+from weft.serving.local.chat_template import environment, turn_of, variables
 from weft.serving.text import PlainText, Tokenized, only_blanks
-from weft.serving.text.prompt import wire_calls
+from weft.serving.text.reasoning_forms import (
+    ReasoningStyle,
+    continued,
+    mentions_thoughts,
+    style_of,
+)
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -61,7 +64,7 @@ class TokenizerFiles:
         template = folder / "chat_template.jinja"
         self.chat_template = template.read_text(encoding="utf-8") if template.exists() else None
         try:
-            self._template = _environment().from_string(self.chat_template or "")
+            self._template = environment().from_string(self.chat_template or "")
         except TemplateError as error:
             raise ValueError(f"the chat template cannot be compiled: {error}") from error
 
@@ -91,9 +94,14 @@ class TokenizerFiles:
         return vocabulary
 
     def apply_chat_template(
-        self, turns: Sequence[dict[str, Any]], *, tokenize: bool, add_generation_prompt: bool
+        self,
+        turns: Sequence[dict[str, Any]],
+        *,
+        tokenize: bool,
+        add_generation_prompt: bool,
+        **kwargs: Any,
     ) -> str:
-        """The text of a conversation."""
+        """The text of a conversation; `kwargs` are further variables of the template."""
         assert not tokenize
         return self._template.render(
             messages=turns,
@@ -101,6 +109,7 @@ class TokenizerFiles:
             documents=None,
             add_generation_prompt=add_generation_prompt,
             **self._special,
+            **kwargs,
         )
 
     def _id(self, name: str) -> int | None:
@@ -139,42 +148,22 @@ def _config(file: Path) -> dict[str, Any]:
     return config
 
 
-def _environment() -> ImmutableSandboxedEnvironment:
-    """The environment that transformers provides for chat templates."""
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols]
-    )
-    environment.filters["tojson"] = _to_json
-    environment.globals["raise_exception"] = _refuse
-    environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)  # noqa: DTZ005
-    return environment
-
-
-def _to_json(
-    value: object,
-    ensure_ascii: bool = False,
-    indent: int | None = None,
-    separators: tuple[str, str] | None = None,
-    sort_keys: bool = False,
-) -> str:
-    return json.dumps(
-        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
-    )
-
-
-def _refuse(message: str) -> None:
-    raise TemplateError(message)
-
-
 _MAX_WORDS_TRIED: Final = 1000
 _MAX_WORD: Final = 40
 TOO_LONG_HINT: Final = "shorten the prompt or split it over several calls"
 
 
 class LocalTokenizer:
-    """Implements the methods of `Tokenizing` for one model. Any thread may use it."""
+    """Implements the methods of `Tokenizing` for one model. Any thread may use it.
 
-    def __init__(self, tokenizer: TokenizerFiles | PreTrainedTokenizerBase) -> None:
+    `template`: variables of the chat template in every prompt.
+    """
+
+    def __init__(
+        self,
+        tokenizer: TokenizerFiles | PreTrainedTokenizerBase,
+        template: Mapping[str, Any] | None = None,
+    ) -> None:
         added = tokenizer.added_tokens_decoder
         marks = sorted((mark.content for mark in added.values() if mark.special), key=len)
         self._tokenizer = tokenizer
@@ -187,12 +176,13 @@ class LocalTokenizer:
         self._marks = re.compile("|".join(map(re.escape, reversed(marks))) or r"(?!)")
         self._unknown = _unknown(tokenizer)
         self._plain = PlainText()
+        self._template = template or {}
         self._max_chars = _max_chars(tokenizer)
 
     @classmethod
-    def read(cls, path: Path) -> LocalTokenizer:
+    def read(cls, path: Path, template: Mapping[str, Any] | None = None) -> LocalTokenizer:
         """Read the tokenizer of a model folder. Raises: `OSError`, `ValueError`."""
-        return cls(read_tokenizer(path))
+        return cls(read_tokenizer(path), template)
 
     def encode(self, text: str) -> list[int]:
         """The token ids of `text`; adds none, and reads spelt-out special tokens as such.
@@ -236,33 +226,61 @@ class LocalTokenizer:
         messages: Sequence[Message],
         unfinished: bool = False,
         max_tokens: int | None = None,
+        template: Mapping[str, Any] | None = None,
     ) -> list[int]:
         """The prompt of a conversation, with the opening of the answer.
 
-        `unfinished`: the last message is the answer's beginning, and stays open. `max_tokens`: a
-        text that is certainly longer is refused without tokenizing it. Special tokens that are
-        spelt out in a message are broken up, so that no tool or user can forge another role.
+        `unfinished`: the last message is the answer's beginning, and stays open; a thought that the
+        prompt opens comes before it. `max_tokens`: a text that is certainly longer is refused
+        without tokenizing it. `template`: further variables of the chat template. Special tokens
+        that are spelt out in a message are broken up, so that no tool or user can forge another
+        role.
 
         Raises: `ModelRequestError` when the model has no chat template or its template refuses.
         """
+        turns = [turn_of(message, self._broken_up) for message in messages]
+        answer = turns.pop()["content"] if unfinished else ""
+        text = continued(self._rendered(turns, template), answer)
+        if max_tokens is not None:
+            self._check_length(text, max_tokens)
+        return self.encode(text)
+
+    @property
+    def shows_thoughts(self) -> bool:
+        """Whether the chat template mentions any form of thoughts."""
+        source = getattr(self._tokenizer, "chat_template", None)
+        return isinstance(source, str) and mentions_thoughts(source)
+
+    def reasoning_style(self, template: Mapping[str, Any] | None = None) -> ReasoningStyle | None:
+        """The form of the model's thoughts, where its chat template shows it; None otherwise.
+
+        `template`: the request's variables, which may open a thought or switch it off.
+        """
+        if not self.shows_thoughts:
+            return None
+        source = str(self._tokenizer.chat_template)
+        try:
+            prompt = self._rendered([{"role": "user", "content": "?"}], template)
+        except ModelRequestError:
+            return None
+        return style_of(source, prompt)
+
+    def _rendered(self, turns: Sequence[dict[str, Any]], template: Mapping[str, Any] | None) -> str:
+        """The text of a conversation and the opening of its answer. Raises: `ModelRequestError`."""
         if not getattr(self._tokenizer, "chat_template", None):
             raise ModelRequestError(
                 "this model has no chat template", hint="give prompt_token_ids instead of messages"
             )
-        turns = [self._turn(message) for message in messages]
-        answer = turns.pop()["content"] if unfinished else ""
+        given = variables({**self._template, **(template or {})}, self._broken_up)
         try:
-            text = self._tokenizer.apply_chat_template(
-                turns, tokenize=False, add_generation_prompt=True
+            text: str = self._tokenizer.apply_chat_template(
+                turns, tokenize=False, add_generation_prompt=True, **given
             )
         except (
             Exception
         ) as error:  # a template is the model author's program: it may raise anything
             raise ModelRequestError(f"the chat template refuses these messages: {error}") from error
-        text += answer
-        if max_tokens is not None:
-            self._check_length(text, max_tokens)
-        return self.encode(text)
+        return text
 
     def _check_length(self, text: str, max_tokens: int) -> None:
         """Raises: `ContextLengthExceeded` for more characters than `max_tokens` can spell."""
@@ -295,16 +313,9 @@ class LocalTokenizer:
         special = {token: self._added[token] for token in ids if token in self._added}
         return Tokenized(tuple(ids), special, self._unknown)
 
-    def _turn(self, message: Message) -> dict[str, Any]:
-        turn: dict[str, Any] = {
-            "role": message.role,
-            "content": self._marks.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", message.content),
-        }
-        if message.tool_call_id is not None:
-            turn["tool_call_id"] = message.tool_call_id
-        if message.tool_calls:
-            turn["tool_calls"] = wire_calls(message.tool_calls)
-        return turn
+    def _broken_up(self, text: str) -> str:
+        """`text` with its special tokens spelt in another way."""
+        return self._marks.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text)
 
 
 def _unknown(tokenizer: TokenizerFiles | PreTrainedTokenizerBase) -> int | None:

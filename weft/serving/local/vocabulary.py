@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from llguidance import LLTokenizer
 from numpy.typing import NDArray
+from tokenizers import AddedToken
 
 from weft.core.errors import CapabilityError
 from weft.serving.local.tokenizer import LocalTokenizer, TokenizerFiles, read_tokenizer
+from weft.serving.text.reasoning_forms import ReasoningStyle, marks_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -28,8 +31,9 @@ class Vocabulary(LocalTokenizer):
         tokenizer: TokenizerFiles | PreTrainedTokenizerBase,
         size: int,
         end_ids: frozenset[int],
+        template: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(tokenizer)
+        super().__init__(tokenizer, template)
         self._beginnings: dict[frozenset[int], NDArray[np.bool_]] = {}
         own_end = tokenizer.eos_token_id
         self.size = size
@@ -37,19 +41,28 @@ class Vocabulary(LocalTokenizer):
         added = tokenizer.added_tokens_decoder
         special = frozenset(token for token, mark in added.items() if mark.special)
         # Logits may be wider than the tokenizer; the ids in between are never text.
-        self._silent = special | frozenset(range(len(tokenizer), size))
+        self._spoken = _thought_tags(added, self.reasoning_style())
+        self._silent = special.union(range(len(tokenizer), size)) - self._spoken.keys()
         try:
             self.trie = _trie(tokenizer, size, self.end_ids)
         except ValueError as error:
             raise CapabilityError(f"a local model cannot use this tokenizer: {error}") from error
 
     @classmethod
-    def load(cls, path: Path, size: int, end_ids: frozenset[int]) -> Vocabulary:
+    def load(
+        cls,
+        path: Path,
+        size: int,
+        end_ids: frozenset[int],
+        template: Mapping[str, Any] | None = None,
+    ) -> Vocabulary:
         """Read the tokenizer of a model folder. Raises: `CapabilityError`, `OSError`."""
-        return cls(read_tokenizer(path), size, end_ids)
+        return cls(read_tokenizer(path), size, end_ids, template)
 
     def bytes_of(self, token: int) -> bytes:
-        """The bytes of a token; none of special tokens."""
+        """The bytes of a token; of special tokens, only the tags of thoughts have any."""
+        if token in self._spoken:
+            return self._spoken[token]
         return b"" if token in self._silent else self.trie.decode_bytes([token])
 
     def beginning_with(self, firsts: frozenset[int]) -> NDArray[np.bool_]:
@@ -59,6 +72,18 @@ class Vocabulary(LocalTokenizer):
             found = np.array([text[:1] != b"" and text[0] in firsts for text in texts])
             self._beginnings[firsts] = found
         return self._beginnings[firsts]
+
+
+def _thought_tags(
+    added: Mapping[int, AddedToken], style: ReasoningStyle | None
+) -> dict[int, bytes]:
+    """The special tokens that mark a thought of the form `style`."""
+    tags = set(marks_of(style))
+    return {
+        token: mark.content.encode()
+        for token, mark in added.items()
+        if mark.special and mark.content in tags
+    }
 
 
 def _trie(

@@ -12,7 +12,13 @@ from typing import Any, Final
 
 from weft.core.content import Audio, ContentPart, File, Image
 from weft.core.errors import CapabilityError, ModelRequestError, SpecError
-from weft.core.ports.model import Capabilities, ModelRequest, check_media
+from weft.core.ports.model import (
+    TEMPLATE_KWARGS,
+    Capabilities,
+    ModelRequest,
+    check_media,
+    template_kwargs,
+)
 from weft.core.schema import closed
 from weft.core.values import AUTOREGRESSIVE, JsonSchema, Lossless, Message, ToolSpec
 from weft.decoding.options import PLAIN_NAMES, format_decoder
@@ -82,7 +88,7 @@ def body_of(
 ) -> Body:
     """The body without `model` and `stream`, for `/completions` when the request has token ids.
 
-    `tagged`: the client searches the answer for tags, so special tokens have to be in the text.
+    `tagged`: the answer is searched for tags, so special tokens have to be in the text.
 
     Raises: `CapabilityError`, `ModelRequestError` when the server cannot serve the request.
     """
@@ -113,6 +119,20 @@ def _with_extra(body: Body, extra: Mapping[str, Any]) -> Body:
             f"extra fields {', '.join(taken)} are set by weft too", hint="say it in one place"
         )
     return body | dict(extra)
+
+
+def with_template(body: Body, *sources: Mapping[str, Any]) -> Body:
+    """`body` with what `sources` say of the chat template: its variables, the later ones win.
+
+    Raises: `ModelRequestError` for variables that are no mapping.
+    """
+    kwargs = {name: value for each in sources for name, value in template_kwargs(each).items()}
+    templates = [each[_TEMPLATE] for each in sources if each.get(_TEMPLATE) is not None]
+    chosen = {_TEMPLATE: templates[-1]} if templates else {}
+    return body | chosen | ({TEMPLATE_KWARGS: kwargs} if kwargs else {})
+
+
+_TEMPLATE: Final = "chat_template"
 
 
 def _check(request: ModelRequest, server: Server, offered: Capabilities) -> None:

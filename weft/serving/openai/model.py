@@ -22,7 +22,13 @@ from weft.core.ports.model import Capabilities, ModelEvent, ModelRequest
 from weft.core.values import Message, Usage
 from weft.serving.deadline import Deadline
 from weft.serving.openai.answer import StreamedAnswer, check_schema
-from weft.serving.openai.body import body_of, check_extra, with_diffusion_arguments, with_node_name
+from weft.serving.openai.body import (
+    body_of,
+    check_extra,
+    with_diffusion_arguments,
+    with_node_name,
+    with_template,
+)
 from weft.serving.openai.contract import ProgramContract, salt_of
 from weft.serving.openai.endpoint import Endpoint, Price
 from weft.serving.openai.server import (
@@ -34,6 +40,7 @@ from weft.serving.openai.server import (
 )
 from weft.serving.openai.thinking import ThinkingSwitch, goes_by_ids, merged, switch_of
 from weft.serving.text import FORMATS, FormatName, ReasoningStyle, Splitter, spell
+from weft.serving.text.reasoning_forms import style_after
 from weft.serving.thinking import think_within
 from weft.validation import read_answer_async
 
@@ -73,13 +80,21 @@ class TextDialect:
         constrained = sent.schema is not None or sent.grammar is not None
         return sent, None if constrained else self._splitter(request)
 
+    def hides_thoughts(self, request: ModelRequest) -> bool:
+        """Whether the marks of a thought are special tokens, which a server leaves out of the text
+        after a prompt of token ids: thought and answer would be one text.
+        """
+        return bool(request.prompt_token_ids) and self.reasoning in ("mistral", "harmony")
+
     def _splitter(self, request: ModelRequest) -> Splitter | None:
         spelling = None
         if self.tool_format is not None and request.tools and request.tool_choice != "none":
             spelling = FORMATS[self.tool_format]
         if self.reasoning is None and spelling is None:
             return None
-        return Splitter(self.reasoning, spelling, [tool.name for tool in request.tools])
+        begun = request.messages[-1].content if request.continues else ""
+        style = style_after(self.reasoning, begun)
+        return Splitter(style, spelling, [tool.name for tool in request.tools])
 
 
 _DRAIN_S = 0.25
@@ -92,7 +107,8 @@ class OpenAIModel:
     `base_url` ends in `/v1` for most servers. The key is `api_key`, or the value of the environment
     variable `api_key_env`; servers without keys need neither. `idle_timeout_s` is the longest
     silence within an answer, `connections` the most requests in flight. `price` adds money to
-    usage. `extra_body` goes into every request. `max_answer_chars` bounds one answer. Servers do
+    usage. `extra_body` goes into every request; of its `chat_template_kwargs`, which tokenizing
+    sends too, those of a request win. `max_answer_chars` bounds one answer. Servers do
     not report two properties: `priority`, that the server was started with priority scheduling, and
     `decoder`, the name of its decoder in reports.
 
@@ -101,8 +117,9 @@ class OpenAIModel:
     cache is shared only with clients that have the same secret in the environment variable
     `cache_salt_env`.
 
-    For servers without a parser: `reasoning` ("think", or "think-open" where the prompt ends with
-    the opening tag) finds reasoning in the text. `tool_format` ("hermes", "json", "mistral")
+    For servers without a parser: `reasoning` finds reasoning in the text: "think" (`<think>`),
+    "think-open" where the prompt ends with that tag, "mistral" (`[THINK]`), "granite" (its tags and
+    its words), "harmony" (channels of gpt-oss). `tool_format` ("hermes", "json", "mistral")
     describes tools in the system prompt and finds calls in the text. Malformed calls stay text.
 
     `thinking_tokens` of a request: on vLLM the client ends the thought itself. `thinking` names
@@ -158,8 +175,8 @@ class OpenAIModel:
         )
         self._dialect = TextDialect(reasoning, tool_format)
         self._transport = Transport(self._endpoint)
-        self._tokens = ServerTokenizer(self._transport, self._endpoint)
         self._extra_body = dict(extra_body or {})
+        self._tokens = ServerTokenizer(self._transport, self._endpoint, self._extra_body)
         self._price = price
         self._max_answer_chars = max_answer_chars
         self._priority = priority
@@ -209,7 +226,8 @@ class OpenAIModel:
             if request.schema is not None:
                 await check_schema(request.schema)
             sent, splitter = self._dialect.prepare(request)
-            body = self._body(sent, server, tagged=splitter is not None)
+            tagged = splitter is not None or self._dialect.hides_thoughts(request)
+            body = self._body(sent, server, tagged=tagged)
             body = self._contract.written(body, request, server, deadline.left_s)
             answer = StreamedAnswer(
                 request,
@@ -260,10 +278,15 @@ class OpenAIModel:
         async with self._tokenizing() as tokens:
             return await tokens.encode(text, special)
 
-    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
+    async def encode_chat(
+        self,
+        messages: tuple[Message, ...],
+        *,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+    ) -> tuple[int, ...]:
         """Special tokens spelt out in a message are broken up."""
         async with self._tokenizing() as tokens:
-            return await tokens.encode_chat(messages)
+            return await tokens.encode_chat(messages, chat_template_kwargs=chat_template_kwargs)
 
     async def decode(self, token_ids: tuple[int, ...]) -> str:
         async with self._tokenizing() as tokens:
@@ -281,6 +304,7 @@ class OpenAIModel:
         offered = server.capabilities(self._priority)
         body = body_of(request, server, offered, tagged=tagged)
         whole = {**self._extra_body, **body, "model": request.adapter or self.model}
+        whole = with_template(whole, self._extra_body, body)
         if (thinking := request.sampling.thinking_tokens) is not None:
             whole = merged(whole, switch_of(self._switch, server).fields(thinking))
         return with_node_name(with_diffusion_arguments(whole, request, server), request, server)

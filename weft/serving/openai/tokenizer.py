@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from weft.core.errors import CapabilityError, ModelRequestError, ModelUnavailable
-from weft.core.ports.model import ModelRequest, check_media
+from weft.core.ports.model import TEMPLATE_KWARGS, ModelRequest, check_media
 from weft.core.values import Message
-from weft.serving.openai.body import conversation
+from weft.serving.openai.body import conversation, with_template
 from weft.serving.openai.endpoint import Endpoint
 from weft.serving.openai.transport import Transport
 from weft.serving.text import PlainText, Tokenized, only_blanks
@@ -34,9 +34,13 @@ K = TypeVar("K")
 class ServerTokenizer:
     """The methods of `Tokenizing`, for one server. Short texts are cached."""
 
-    def __init__(self, transport: Transport, endpoint: Endpoint) -> None:
+    def __init__(
+        self, transport: Transport, endpoint: Endpoint, extra_body: Mapping[str, Any]
+    ) -> None:
+        """`extra_body`: the further fields of the client's requests, which say of the template."""
         self._transport = transport
         self._endpoint = endpoint
+        self._extra_body = extra_body
         self._plain = PlainText()
         self._listed: Mapping[int, str] | None = None
         self._listing_loaded = False
@@ -51,11 +55,18 @@ class ServerTokenizer:
             return (await self._tokenize(text)).ids
         return await self._plain.encode_by(text, self._tokenize)
 
-    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
+    async def encode_chat(
+        self,
+        messages: tuple[Message, ...],
+        *,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+    ) -> tuple[int, ...]:
         """See `Tokenizing.encode_chat`; special tokens spelt out in messages are broken up."""
         check_media(ModelRequest(messages), "tokenizing")
         broken = tuple([await self._broken(message) for message in messages])
-        answer = await self._post("tokenize", conversation(ModelRequest(broken)), _Encoded)
+        given = {TEMPLATE_KWARGS: chat_template_kwargs}
+        body = with_template(conversation(ModelRequest(broken)), self._extra_body, given)
+        answer = await self._post("tokenize", body, _Encoded)
         return tuple(answer.tokens)
 
     async def decode(self, token_ids: tuple[int, ...]) -> str:

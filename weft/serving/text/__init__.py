@@ -7,7 +7,9 @@ spells special tokens as ids without any.
 from weft.serving.text.formats import FORMATS, FormatName, FoundCall, Piece
 from weft.serving.text.plain import PlainText, Tokenized, only_blanks
 from weft.serving.text.prompt import spell
-from weft.serving.text.splitter import ReasoningParser, ReasoningStyle, Splitter
+from weft.serving.text.reasoning_forms import ReasoningStyle
+from weft.serving.text.separated import separated
+from weft.serving.text.splitter import ReasoningParser, Splitter
 
 __all__ = [
     "FORMATS",
@@ -20,5 +22,6 @@ __all__ = [
     "Splitter",
     "Tokenized",
     "only_blanks",
+    "separated",
     "spell",
 ]

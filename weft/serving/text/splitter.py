@@ -11,10 +11,11 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import Literal
 
-from weft.core.generated_text import THINK, THINK_END
 from weft.core.ports.model import ReasoningDelta, TextDelta
 from weft.serving.text.formats import FoundCall, Piece, ToolFormat
+from weft.serving.text.harmony import HarmonyParser
 from weft.serving.text.json_scanner import JsonScanner
+from weft.serving.text.reasoning_forms import TAGS, ReasoningStyle, ReasoningTags
 
 
 def partial(text: str, literals: Iterable[str]) -> int:
@@ -27,13 +28,11 @@ def _partial(text: str, literal: str) -> int:
     return next((n for n in range(longest, 0, -1) if literal.startswith(text[-n:])), 0)
 
 
-_OPEN, _CLOSE = THINK, THINK_END
-_TAG = re.compile(f"{_OPEN}|{_CLOSE}")
 _MAX_BLANKS = 64
 
 
 class ReasoningParser:
-    """Separates reasoning from an answer's text, which comes in pieces of any size.
+    """Separates reasoning in `tags` from an answer's text, which comes in pieces of any size.
 
     Reasoning is expected only at the beginning. `opened`: the prompt has begun it, so its first tag
     may be missing. Without `opened`, text before a closing tag without a first one is reasoning
@@ -41,8 +40,14 @@ class ReasoningParser:
     known. Blank space right after a tag belongs to the tag. Reasoning that never ends is reasoning.
     """
 
-    def __init__(self, *, opened: bool, known: bool = False) -> None:
-        self._opened = opened
+    def __init__(
+        self, tags: ReasoningTags = TAGS["think"], *, opened: bool = False, known: bool = False
+    ) -> None:
+        self._tags = tags
+        self._any = re.compile("|".join(map(re.escape, (*tags.opens, *tags.closes))))
+        self._close = re.compile("|".join(map(re.escape, tags.closes)))
+        self._wrap = _AnswerWrap(*tags.wrap) if tags.wrap else None
+        self._opened = opened or tags.opened
         self._known = known
         self._state: Literal["start", "undecided", "thinking", "answer"] = "start"
         self._held = ""
@@ -62,7 +67,7 @@ class ReasoningParser:
     @property
     def holding(self) -> bool:
         """Whether some text is held back."""
-        return bool(self._held or self._undecided)
+        return bool(self._held or self._undecided or (self._wrap and self._wrap.held))
 
     def feed(self, text: str) -> list[TextDelta | ReasoningDelta]:
         """Add `text`; return the pieces that it completes."""
@@ -74,14 +79,18 @@ class ReasoningParser:
             text = self._wait(text)
         if self._state == "thinking":
             text = self._think(text, found)
-        if self._state == "answer" and (text := self._trimmed(text)):
-            found.append(TextDelta(text))
+        if self._state == "answer":
+            text = self._trimmed(text)
+            if text := self._wrap.feed(text) if self._wrap else text:
+                found.append(TextDelta(text))
         return found
 
     def end(self) -> list[TextDelta | ReasoningDelta]:
         """Return the text held back: nothing follows."""
         text, self._held = "".join((*self._undecided, self._held)), ""
         self._undecided.clear()
+        if self._wrap and not self.thinking:
+            text = self._wrap.feed(text) + self._wrap.end()
         if not text:
             return []
         reasoning = self.thinking or (self._opened and self._state == "start")
@@ -90,10 +99,11 @@ class ReasoningParser:
     def _begin(self, text: str) -> str:
         tag = text.lstrip()
         blanks = len(text) - len(tag)
-        if blanks <= _MAX_BLANKS and tag.startswith(_OPEN):
+        opening = next((each for each in self._tags.opens if tag.startswith(each)), None)
+        if blanks <= _MAX_BLANKS and opening is not None:
             self._enter("thinking")
-            return tag.removeprefix(_OPEN)
-        if blanks <= _MAX_BLANKS and _OPEN.startswith(tag):
+            return tag.removeprefix(opening)
+        if blanks <= _MAX_BLANKS and any(each.startswith(tag) for each in self._tags.opens):
             self._held = text
             return ""
         if self._opened:
@@ -104,25 +114,27 @@ class ReasoningParser:
 
     def _wait(self, text: str) -> str:
         """Hold text back until it is known to be reasoning or the answer; then return all of it."""
-        if found := _TAG.search(text):
-            if found[0] == _CLOSE:
+        if found := self._any.search(text):
+            if found[0] in self._tags.closes:
                 self._enter("thinking")
             else:
                 self._state = "answer"
             text = "".join((*self._undecided, text))
             self._undecided.clear()
             return text
-        keep = len(text) - partial(text, (_OPEN, _CLOSE))
+        keep = len(text) - partial(text, (*self._tags.opens, *self._tags.closes))
         if keep:
             self._undecided.append(text[:keep])
         self._held = text[keep:]
         return ""
 
     def _think(self, text: str, found: list[TextDelta | ReasoningDelta]) -> str:
-        inside, tag, rest = text.partition(_CLOSE)
-        if not tag:
-            keep = len(text) - partial(text, (_CLOSE,))
-            inside, self._held = text[:keep], text[keep:]
+        tag = self._close.search(text)
+        if tag:
+            inside, rest = text[: tag.start()], text[tag.end() :]
+        else:
+            keep = len(text) - partial(text, self._tags.closes)
+            inside, self._held, rest = text[:keep], text[keep:], ""
         if inside := self._trimmed(inside):
             found.append(ReasoningDelta(inside))
         if tag:
@@ -138,6 +150,36 @@ class ReasoningParser:
             text = text.lstrip()
             self._trim = not text
         return text
+
+
+class _AnswerWrap:
+    """Leaves out a pair of tags around an answer, which comes in pieces."""
+
+    def __init__(self, opening: str, closing: str) -> None:
+        self._opening = opening
+        self._closing = closing
+        self._begun = False
+        self.held = ""
+
+    def feed(self, text: str) -> str:
+        text, self.held = self.held + text, ""
+        if not self._begun:
+            solid = text.lstrip()
+            if self._opening.startswith(solid):
+                self.held = text
+                return ""
+            self._begun = True
+            text = solid.removeprefix(self._opening) if solid.startswith(self._opening) else text
+        at = text.rfind(self._closing[0])
+        tail = text[at:] if at >= 0 else ""
+        if tail and (self._closing.startswith(tail) or tail.rstrip() == self._closing):
+            text, self.held = text[:at], tail
+        return text
+
+    def end(self) -> str:
+        """The text held back, without the tag."""
+        text, self.held = self.held, ""
+        return "" if text.strip() in (self._opening, self._closing) else text
 
 
 Found = list[str | FoundCall]
@@ -269,16 +311,15 @@ class ToolCallParser:
             self._blanks.append(blanks)
 
 
-ReasoningStyle = Literal["think", "think-open"]
 _BLOCK_CHARS = 4096  # the rest of a block is copied at each step
 
 
 class Splitter:
     """Splits the text of one answer, fed in pieces of any size; the joined result is the same.
 
-    `reasoning`: how the model marks it, "think-open" where the prompt ends with the opening tag;
-    None leaves it in the text. `spelling`: the format of tool calls; None leaves them in the text.
-    `known`: the offered tools. Calls inside reasoning are ignored.
+    `reasoning`: the form in which the model marks it; None leaves it in the text. `spelling`: the
+    format of tool calls; None leaves them in the text. `known`: the offered tools. Calls inside
+    reasoning are ignored.
     """
 
     def __init__(
@@ -287,7 +328,7 @@ class Splitter:
         spelling: ToolFormat | None = None,
         known: Collection[str] = (),
     ) -> None:
-        self._thinking = ReasoningParser(opened=reasoning == "think-open") if reasoning else None
+        self._thinking = _parser(reasoning)
         self._tools = ToolCallParser(spelling, known) if spelling else None
 
     @property
@@ -323,6 +364,12 @@ class Splitter:
             else:
                 found += _pieces(self._tools.feed(piece.text))
         return found
+
+
+def _parser(style: ReasoningStyle | None) -> ReasoningParser | HarmonyParser | None:
+    if style is None:
+        return None
+    return HarmonyParser() if style == "harmony" else ReasoningParser(TAGS[style])
 
 
 def _pieces(found: list[str | FoundCall]) -> list[Piece]:

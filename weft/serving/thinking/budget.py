@@ -55,7 +55,9 @@ async def think_within(
 
     Raises: `ModelRequestError` for a negative bound; what `ask` and `tokens` raise.
     """
-    prompt = request.prompt_token_ids or await tokens.encode_chat(request.messages)
+    prompt = request.prompt_token_ids or await tokens.encode_chat(
+        request.messages, chat_template_kwargs=request.template_kwargs
+    )
     if (request.sampling.thinking_tokens or 0) < 0:
         raise ModelRequestError(f"thinking_tokens cannot be {request.sampling.thinking_tokens}")
     opened = (await tokens.decode(prompt[-_OPENING_TOKENS:])).rstrip().endswith(THINK)

@@ -64,7 +64,12 @@ class Batcher:
     def load(cls, path: Path, options: LocalOptions) -> Batcher:
         """Load weights and tokenizer of a folder. Raises: their errors."""
         network = Network.load(path, options)
-        vocabulary = Vocabulary.load(path, network.vocabulary_size, network.generation.end_ids)
+        vocabulary = Vocabulary.load(
+            path,
+            network.vocabulary_size,
+            network.generation.end_ids,
+            options.chat_template_kwargs,
+        )
         return cls(network, vocabulary, options, path.name)
 
     @property

@@ -43,7 +43,10 @@ class DiffusionBatcher:
         model = load(path, options, find=locate)
         traits = model.traits
         vocabulary = Vocabulary.load(
-            tokenizer_folder(path, locate), traits.vocabulary, traits.end_ids
+            tokenizer_folder(path, locate),
+            traits.vocabulary,
+            traits.end_ids,
+            options.chat_template_kwargs,
         )
         intake = DiffusionIntake(model, vocabulary, options, path.name)
         return cls(NetworkAdapter(model.network, traits), intake, options)

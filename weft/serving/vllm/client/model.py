@@ -78,8 +78,15 @@ class VllmModel:
         """See `Tokenizing`: uses the server's tokenizer."""
         return await (await self._open()).encode(text, special=special)
 
-    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
-        return await (await self._open()).encode_chat(messages)
+    async def encode_chat(
+        self,
+        messages: tuple[Message, ...],
+        *,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+    ) -> tuple[int, ...]:
+        return await (await self._open()).encode_chat(
+            messages, chat_template_kwargs=chat_template_kwargs
+        )
 
     async def decode(self, token_ids: tuple[int, ...]) -> str:
         return await (await self._open()).decode(token_ids)
