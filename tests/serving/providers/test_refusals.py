@@ -202,6 +202,19 @@ def test_thinking_of_gemini(
     assert body["generationConfig"]["thinkingConfig"] == thinking
 
 
+@pytest.mark.parametrize("tokens", [0, 2048])
+def test_the_tokens_of_a_thought(api: HostedApi, tokens: int, endpoints: EndpointServer) -> None:
+    asked = ModelRequest((USER,), sampling=Sampling(max_tokens=100, thinking_tokens=tokens))
+    (body,) = sent(api, endpoints, asked)
+    if api is GEMINI:
+        config = body["generationConfig"]
+        assert config["maxOutputTokens"] == 100 + tokens
+        assert config["thinkingConfig"]["thinking_budget"] == tokens
+    else:
+        assert body["max_tokens"] == 100 + tokens
+        assert body["thinking"].get("budget_tokens", 0) == tokens
+
+
 def test_a_model_that_cannot_stop_thinking_says_so(endpoints: EndpointServer) -> None:
     types = {"adaptive": {"supported": True}, "disabled": {"supported": False}}
     page = anthropic_page(thinking={"supported": True, "types": types})

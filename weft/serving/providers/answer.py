@@ -53,6 +53,7 @@ class ProviderAnswer:
         self._refusal = ""
         self.model = model
         self.prompt_tokens = self.completion_tokens = self.cached_tokens = 0
+        self.reasoning_tokens = 0
 
     def text(self, piece: str) -> list[Delta]:
         """Newly decoded text."""
@@ -102,7 +103,8 @@ class ProviderAnswer:
         """Usage as reported so far; thoughts are among the completion tokens."""
         prompt, completion, cached = self.prompt_tokens, self.completion_tokens, self.cached_tokens
         money = self._price.money(prompt, completion, cached) if self._price else 0.0
-        return Usage(prompt, completion, cached, requests=1, money=money)
+        thought = min(self.reasoning_tokens, completion)
+        return Usage(prompt, completion, cached, requests=1, money=money, reasoning_tokens=thought)
 
     def completion(self) -> Completion:
         """The whole answer. The caller checks it against the request's schema.
@@ -132,7 +134,7 @@ class ProviderAnswer:
         """How many tokens `completion` had when max_tokens ended it; None for other ends."""
         if completion.finish_reason != "length":
             return None
-        return completion.usage.completion_tokens or self._request.sampling.max_tokens
+        return completion.usage.completion_tokens or self._request.sampling.most_tokens
 
     def _grow(self, piece: str) -> None:
         if not isinstance(piece, str):

@@ -12,7 +12,8 @@ class ModelCard:
     """Limits and abilities of a model as its API reports them; None: it does not.
 
     `efforts` are the values of `reasoning_effort`, `thinking_modes` the ways in which thinking can
-    be switched; `thinks`: it writes thoughts unless told otherwise.
+    be switched; `thinks`: it writes thoughts unless told otherwise; `budgets_thinking`: the tokens
+    of a thought can be bounded.
     """
 
     max_output_tokens: int | None = None
@@ -22,6 +23,7 @@ class ModelCard:
     efforts: tuple[str, ...] | None = None
     thinking_modes: tuple[str, ...] | None = None
     thinks: bool | None = None
+    budgets_thinking: bool = False
 
     def capabilities(self) -> Capabilities:
         """The capabilities of a client of this model."""
@@ -30,4 +32,5 @@ class ModelCard:
             tools=True,
             max_context_tokens=self.max_context_tokens,
             media=self.media,
+            thinking=self.budgets_thinking,
         )

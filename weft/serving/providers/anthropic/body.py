@@ -14,7 +14,7 @@ from weft.core.ports.model import ModelRequest, Sampling
 from weft.core.values import JsonSchema, Message, ToolSpec
 from weft.serving.providers.answer import AnswerMemory, arguments_object
 from weft.serving.providers.card import ModelCard
-from weft.serving.providers.options import ProviderOptions
+from weft.serving.providers.options import ProviderOptions, ThinkingMode
 from weft.serving.providers.refusals import check_effort, check_sampling
 
 Body = dict[str, Any]
@@ -23,6 +23,7 @@ SAMPLED_VERSION: Final = "2023-06-01"
 """The last version of the API in which requests have a temperature, for models that take one."""
 EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
 _SAMPLED: Final = ("temperature", "top_p", "top_k")
+_THINKING: Final = ("reasoning_effort", "thinking_tokens")
 _UNKNOWN_MAX_TOKENS: Final = 8192
 _IMAGES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
 _PDF: Final = "application/pdf"
@@ -42,7 +43,7 @@ def body_of(
     sampling = request.sampling
     body: Body = {
         "messages": messages,
-        "max_tokens": sampling.max_tokens or card.max_output_tokens or _UNKNOWN_MAX_TOKENS,
+        "max_tokens": sampling.most_tokens or card.max_output_tokens or _UNKNOWN_MAX_TOKENS,
     }
     if system:
         body["system"] = system
@@ -60,7 +61,7 @@ def sampled(sampling: Sampling, options: ProviderOptions, who: str) -> Body:
     Raises: `CapabilityError`.
     """
     if options.api_version == SAMPLED_VERSION:
-        check_sampling(sampling, who, (*_SAMPLED, "reasoning_effort"))
+        check_sampling(sampling, who, (*_SAMPLED, *_THINKING))
         given = {name: getattr(sampling, name) for name in _SAMPLED}
         return {name: value for name, value in given.items() if value is not None}
     why = (
@@ -72,7 +73,7 @@ def sampled(sampling: Sampling, options: ProviderOptions, who: str) -> Body:
         (1, 1, None),
         (None, 1, None),
     )
-    takes = ("reasoning_effort", *(_SAMPLED if neutral else ()))
+    takes = (*_THINKING, *(_SAMPLED if neutral else ()))
     check_sampling(sampling, who, takes, why)
     return {}
 
@@ -90,7 +91,11 @@ def _output_config(request: ModelRequest, card: ModelCard, who: str) -> Body:
 
 
 def _thinking(sampling: Sampling, card: ModelCard, options: ProviderOptions, who: str) -> Body:
-    wanted = "disabled" if sampling.reasoning_effort == _NO_THOUGHT else options.thinking
+    wanted: ThinkingMode | int | None = options.thinking
+    if sampling.thinking_tokens is not None:
+        wanted = sampling.thinking_tokens or "disabled"
+    if sampling.reasoning_effort == _NO_THOUGHT:
+        wanted = "disabled"
     if wanted is None:
         return {}
     mode = "enabled" if isinstance(wanted, int) else wanted

@@ -122,6 +122,8 @@ class MessageReader(EventReader):
         self._answer.prompt_tokens = self._input + self._cached + self._written
         self._answer.cached_tokens = self._cached
         self._answer.completion_tokens = count(usage.output_tokens)
+        details = usage.output_tokens_details
+        self._answer.reasoning_tokens = count(getattr(details, "thinking_tokens", 0))
 
     def _end(self, delta: Any) -> None:
         reason = delta.stop_reason

@@ -140,6 +140,7 @@ def _card(told: Any) -> ModelCard:
         media=tuple(kind for kind, name in media.items() if _supported(able, name)),
         efforts=_names(getattr(able, "effort", None), EFFORTS),
         thinking_modes=_names(modes, ("adaptive", "enabled", "disabled")),
+        budgets_thinking=_supported(modes, "enabled"),
     )
 
 

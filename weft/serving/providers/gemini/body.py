@@ -23,7 +23,7 @@ OWN_CALL_ID: Final = "weft-call-"
 EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh")
 _TAKES: Final = (
     *("temperature", "top_p", "top_k", "seed", "presence_penalty", "frequency_penalty"),
-    "reasoning_effort",
+    *("reasoning_effort", "thinking_tokens"),
 )
 _MOST_STOPS: Final = 5
 _ROLES: Final = {"assistant": "model", "tool": "user"}
@@ -55,7 +55,7 @@ def config_of(request: ModelRequest, card: ModelCard, options: ProviderOptions, 
     check_sampling(sampling, who, _TAKES)
     config: Body = {
         "system_instruction": _system(request.messages, who),
-        "max_output_tokens": sampling.max_tokens,
+        "max_output_tokens": sampling.most_tokens,
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
         "top_k": sampling.top_k,
@@ -96,6 +96,8 @@ def _thinking(
 ) -> Body | None:
     effort, wanted = sampling.reasoning_effort, options.thinking
     check_effort(effort, who, EFFORTS)
+    if effort is None and sampling.thinking_tokens is not None:
+        wanted = sampling.thinking_tokens or "disabled"
     if effort == "none" or (effort is None and wanted == "disabled"):
         return {"thinking_budget": 0}
     thinking: Body = {}

@@ -82,6 +82,7 @@ class GeminiModel(ProviderModel):
             max_context_tokens=told.input_token_limit,
             media=_MEDIA,
             thinks=told.thinking,
+            budgets_thinking=bool(told.thinking),
         )
 
     def _body(self, request: ModelRequest, card: ModelCard) -> Any:
