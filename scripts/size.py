@@ -30,7 +30,7 @@ BUDGET: Final[dict[str, tuple[int, int]]] = {
     "weft/testing": (10, 1_900),
     "weft/training": (43, 6_300),
     "weft/validation": (9, 1_300),
-    "weft/workflow": (140, 22_500),
+    "weft/workflow": (143, 23_000),
 }
 """Package to (files, lines)."""
 

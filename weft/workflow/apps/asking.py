@@ -85,7 +85,8 @@ class EndedRun:
         assert ended is not None
         about = ended.status, history.outcomes, ended.usage, ended.at_s, ended.reasons
         result = RunResult(history.run, *about)
-        return flow_result(output_templates(document), dict(history.header.inputs), result)
+        inputs = dict(history.header.inputs)
+        return flow_result(document, output_templates(document), inputs, result)
 
 
 PastRun = ContinuedRun | OpenRun | EndedRun
