@@ -68,7 +68,6 @@ def test_vllm_is_known_by_its_owner(endpoints: EndpointServer) -> None:
         stop_token_ids=True,
         top_logprobs=20,
         max_context_tokens=8192,
-        thinking=True,
         media=("image", "audio"),
         thinking=True,
     )
