@@ -118,6 +118,7 @@ def test_what_the_server_can_do_is_found_out(live_vllm: LiveVllm) -> None:
             adapters=(ADAPTER,),
             max_context_tokens=CONTEXT,
             media=("image", "audio"),
+            thinking=True,
         )
 
     with_client(live_vllm, body)
