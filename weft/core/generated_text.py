@@ -80,10 +80,11 @@ class ThoughtCounter:
         self._total += tokens
         if len(self._head) < len(THINK):
             self._head = (self._head + text).lstrip()[: len(THINK)]
-        recent = self._tail + text
+        recent = self._tail + text if self._tail else text
         if THINK_END in recent:
             self._closed = self._total
-        self._tail = recent[1 - len(THINK_END) :]
+        begun = recent.rfind("<", 1 - len(THINK_END))
+        self._tail = recent[begun:] if begun >= 0 else ""
 
     @property
     def tokens(self) -> int:

@@ -10,12 +10,19 @@ import torch
 import weft.decoding.network.network as network_module
 from weft.decoding.network.network import Network
 from weft.decoding.network.options import NetworkOptions
-from weft.decoding.network.packing import PackedBatch, Span, pack
+from weft.decoding.network.packing import PackedBatch, Span, pack, whole_lanes
 
 
 def packed(*spans: Span, by_token: bool = False) -> PackedBatch:
     device = torch.device("cpu")
-    return pack(spans, queries_per_key=2, dtype=torch.float32, device=device, by_token=by_token)
+    return pack(
+        spans,
+        queries_per_key=2,
+        dtype=torch.float32,
+        device=device,
+        padding=whole_lanes,
+        by_token=by_token,
+    )
 
 
 def test_a_prompt_attends_in_blocks_counted_from_its_beginning() -> None:

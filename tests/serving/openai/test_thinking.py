@@ -78,6 +78,19 @@ def test_vllm_beside_tools_by_its_own_fields(
     assert sent.get("thinking_token_budget") == fields.get("thinking_token_budget")
 
 
+@pytest.mark.parametrize(
+    ("bound", "fields"), [(0, OFF), (9, {"thinking_token_budget": 9})], ids=["off", "bound"]
+)
+def test_vllm_behind_a_proxy_that_hides_its_tokenizer(
+    endpoints: EndpointServer, bound: int, fields: dict[str, Any]
+) -> None:
+    endpoint = endpoints.add(Script([chunk({"content": "yes"}, "stop"), usage(3, 1)]))
+    sampling = Sampling(max_tokens=20, thinking_tokens=bound)
+    assert ask(endpoint, question(sampling=sampling)).text == "yes"
+    (sent,) = [sent for sent in endpoint.requests if "messages" in sent]
+    assert {name: sent.get(name) for name in fields} == fields
+
+
 def test_a_vllm_without_reasoning_config_says_how_to_start_it(endpoints: EndpointServer) -> None:
     why = "thinking_token_budget is set but reasoning_config is not configured."
     refused = Script(status=400, plain=json.dumps({"error": {"message": why}}))

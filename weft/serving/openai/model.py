@@ -18,6 +18,7 @@ from weft.core.errors import (
     ModelUnavailable,
     WeftError,
 )
+from weft.core.generated_text import THINK_END
 from weft.core.ports.model import Capabilities, ModelEvent, ModelRequest
 from weft.core.values import Message, Usage
 from weft.serving.deadline import Deadline
@@ -183,6 +184,7 @@ class OpenAIModel:
         self._decoder = decoder
         self._server: Server | None = None
         self._discovering = asyncio.Lock()
+        self._tokenizes: bool | None = None
         self._closed = False
 
     def __repr__(self) -> str:
@@ -204,7 +206,8 @@ class OpenAIModel:
             deadline = Deadline(request.timeout_s)
             with self._converted(request):
                 server = await deadline.wait(self._discover())
-            if goes_by_ids(request, server, self._switch):
+            by_ids = goes_by_ids(request, server, self._switch)
+            if by_ids and await deadline.wait(self._reaches_tokenizer()):
                 request = replace(request, timeout_s=deadline.left_s)
                 answer = think_within(
                     request, self._answer, self, model=self.model, money=self._money
@@ -212,6 +215,16 @@ class OpenAIModel:
         async with aclosing(answer) as stream:
             async for event in stream:
                 yield event
+
+    async def _reaches_tokenizer(self) -> bool:
+        """Whether the server tokenizes: routers and proxies may pass `/v1` on and nothing else."""
+        if self._tokenizes is None:
+            try:
+                await self.special_token(THINK_END)
+                self._tokenizes = True
+            except CapabilityError:
+                self._tokenizes = False
+        return self._tokenizes
 
     def _money(self, usage: Usage) -> float:
         price = self._price
