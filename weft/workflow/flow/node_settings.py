@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from weft.workflow.flow.builder import FlowBuilder
+from typing import Any, Final
 
 _TAKE_ARGUMENTS: Final = frozenset(("tool", "call", "reduce", "workflow"))
 _NODES: Final = (
@@ -17,9 +14,9 @@ _NODES: Final = (
 
 
 class NodesWithSettings:
-    """The methods of a flow that make nodes, with `settings` among their keywords."""
+    """The methods of `flow`, a builder, that make nodes, with `settings` among their keywords."""
 
-    def __init__(self, flow: FlowBuilder, settings: Mapping[str, Any]) -> None:
+    def __init__(self, flow: object, settings: Mapping[str, Any]) -> None:
         self._flow = flow
         self._settings = dict(settings)
 
