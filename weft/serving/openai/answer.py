@@ -219,6 +219,11 @@ class StreamedAnswer:
             speculated(self._drafting, self._decoder, usage.completion_tokens),
         )
 
+    @property
+    def counted(self) -> bool:
+        """Whether the server has reported the usage of the answer."""
+        return self._usage is not None
+
     def cut_at(self, completion: Completion) -> int | None:
         """How many tokens `completion` had when max_tokens ended it; None for other ends."""
         if completion.finish_reason != "length":

@@ -19,6 +19,7 @@ from weft.core.errors import (
     WeftError,
 )
 from weft.core.generated_text import THINK_END
+from weft.core.loggers import logger
 from weft.core.ports.model import Capabilities, ModelEvent, ModelRequest
 from weft.core.values import Message, Usage
 from weft.serving.deadline import Deadline
@@ -98,6 +99,7 @@ class TextDialect:
         return Splitter(style, spelling, [tool.name for tool in request.tools])
 
 
+_logger = logger("models")
 _DRAIN_S = 0.25
 _OTHER_DIALECT = "Invalid grammar specification"
 
@@ -185,6 +187,7 @@ class OpenAIModel:
         self._server: Server | None = None
         self._discovering = asyncio.Lock()
         self._tokenizes: bool | None = None
+        self._warned_of_usage = False
         self._closed = False
 
     def __repr__(self) -> str:
@@ -269,7 +272,18 @@ class OpenAIModel:
                     cut_at = answer.cut_at(completion)
                     await read_answer_async(completion.text, request.schema, cut_at=cut_at)
             self._contract.answered(request, completion)
+            self._check_counted(answer)
             yield completion
+
+    def _check_counted(self, answer: StreamedAnswer) -> None:
+        """Warn once of a server that reports no usage."""
+        if not (answer.counted or self._warned_of_usage):
+            self._warned_of_usage = True
+            _logger.warning(
+                "%s reports no usage: budgets and limits count the pieces of its answers, and no"
+                " prompts",
+                self._endpoint.base_url,
+            )
 
     async def metrics(self) -> ServerMetrics:
         """Current counts of the server.
