@@ -30,6 +30,19 @@ def test_a_thought_that_takes_all_tokens_is_no_answer(agent: str) -> None:
         weft.ask_sync("What time is it?", tools=[now], model=thinker(), agent=agent)
 
 
+@pytest.mark.parametrize("agent", ["react", "parallel-react", "divide", "compiler"])
+def test_a_thought_without_an_end_is_no_answer(agent: str) -> None:
+    model = FakeModel(lambda _: "<think>hm, it may be noon")
+    with pytest.raises(AgentError):
+        weft.ask_sync("What time is it?", tools=[now], model=model, agent=agent)
+
+
+def test_a_thought_before_the_answer_is_no_part_of_it() -> None:
+    model = FakeModel(lambda _: "<think>hm</think>\n\nIt is noon.")
+    answer = weft.ask_sync("What time is it?", tools=[now], model=model, agent="parallel-react")
+    assert answer.value == "It is noon."
+
+
 @pytest.mark.parametrize("bound", [0, 20])
 def test_a_bounded_thought_leaves_the_answer_its_tokens(bound: int) -> None:
     model = thinker()

@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn
 from weft.core.errors import BuildError, ModelOutputError
 from weft.core.events import jsonable
 from weft.core.generated_json import NoJson, read_generated_json
-from weft.core.generated_text import is_blank
+from weft.core.generated_text import is_blank, without_thought
 from weft.core.values import JsonSchema
 from weft.validation import SchemaRefused, compile_schema, read_answer, violation
 
@@ -104,12 +104,15 @@ def check_schema(schema: JsonSchema) -> None:
 def fit_answer(written: Any, schema: JsonSchema | None) -> Any:
     """The answer from `written`, text or JSON: a value of `schema`, or without one a text.
 
-    Raises: `ModelOutputError` when it does not fit, or is empty.
+    A thought before the answer is not part of it. Raises: `ModelOutputError` when it does not fit,
+    or is empty.
     """
     if schema is None:
-        text = text_of(written).strip()
+        whole = text_of(written)
+        text = without_thought(whole).strip()
         if is_blank(text):
-            raise ModelOutputError("the answer is empty")
+            thought = "" if is_blank(whole) else ": the thought before it has no end"
+            raise ModelOutputError(f"the answer is empty{thought}")
         return text
     wrong = violation(written, schema)
     if wrong is not None and isinstance(written, str):
