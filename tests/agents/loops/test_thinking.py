@@ -37,6 +37,12 @@ def test_a_thought_without_an_end_is_no_answer(agent: str) -> None:
         weft.ask_sync("What time is it?", tools=[now], model=model, agent=agent)
 
 
+def test_a_call_written_as_text_is_no_answer() -> None:
+    model = FakeModel(lambda _: '<tool_call>{"name": "now", "arguments": {}}</tool_call>')
+    with pytest.raises(AgentError, match="tool_format"):
+        weft.ask_sync("What time is it?", tools=[now], model=model, agent="parallel-react")
+
+
 def test_a_thought_before_the_answer_is_no_part_of_it() -> None:
     model = FakeModel(lambda _: "<think>hm</think>\n\nIt is noon.")
     answer = weft.ask_sync("What time is it?", tools=[now], model=model, agent="parallel-react")

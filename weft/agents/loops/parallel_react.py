@@ -29,6 +29,8 @@ from weft.core.values import Completion, JsonSchema, Message, ToolCall, ToolSpec
 from weft.engine import NodeContext
 
 PARALLEL_REACT_PROMPT_VERSION: Final = "parallel-react-1"
+_CALL_MARKS: Final = ("<tool_call>", "[TOOL_CALLS]")
+"""What a model writes before a call where the server does not parse its calls."""
 
 _RULES: Final = """\
 You answer a question with the help of tools.
@@ -180,4 +182,8 @@ def _value(completion: Completion, schema: JsonSchema | None) -> Any:
     check_repetition(completion.text)
     if completion.finish_reason == "length":
         raise cut_off_error(completion)
+    if any(mark in completion.text for mark in _CALL_MARKS):
+        raise ModelOutputError(
+            "it is a call written as text, which only the model's `tool_format` would read"
+        )
     return fit_answer(completion.text, schema)

@@ -337,8 +337,8 @@ def _empty_answer(completion: Completion, *, cut_off: bool) -> ModelOutputError:
         what = "its thought took all of its tokens" if thought else "it was cut off"
         hint = THOUGHT_HINT if thought else "raise max_tokens"
         return OutputTruncated(f"{name} answered nothing: {what}", hint=hint, retryable=False)
-    if not is_blank(completion.text):
-        what = f"{name} answered nothing: its thought has no end"
+    if completion.reasoning or not is_blank(completion.text):
+        what = f"{name} answered nothing after its thought"
         return ModelOutputError(what, hint="bound the thought with thinking_tokens, or try `retry`")
     hint = "where that is an answer, say `allow_empty: true`; else try `retry`"
     return ModelOutputError(f"{name} answered nothing", hint=hint)
