@@ -65,8 +65,9 @@ def unfenced(text: str) -> str:
 
 
 class ThoughtCounter:
-    """Counts the tokens of the thought, as `without_thought` finds it, in text that arrives in
-    pieces of any size.
+    """Counts the tokens of a thought in `<think>` tags, in text that arrives in pieces of any size.
+
+    Thoughts in other forms are counted where the text is parsed (`serving.text`).
     """
 
     def __init__(self) -> None:
