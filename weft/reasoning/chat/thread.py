@@ -61,12 +61,11 @@ def stop_before(*texts: str) -> Amend:
     return lambda request: replace(request, sampling=replace(request.sampling, stop=texts))
 
 
-Purpose: TypeAlias = Literal["answer", "work", "step", "probe", "conclusion"]
+Purpose: TypeAlias = Literal["answer", "step", "probe", "conclusion"]
 """What a call is for.
 
 answer      an answer to the question; it thinks as the options say
-work        a longer step of a strategy; likewise
-step        a short step of a strategy, which does not think
+step        what a strategy needs on the way, which does not think
 probe       a step whose first words are enough, so that it may be cut; likewise
 conclusion  the answer from what others have written; it thinks only where the options say so
 """
@@ -246,11 +245,11 @@ class ChatThread:
             )
 
         answer = await ask(name, sampling)
-        if small and answer.thinking and not tree.thinks:
+        if small and answer.thinking and answer.cut and not tree.thinks:
             tree.thinks = True
             longer = replace(sampling, max_tokens=wanted + tree.options.max_tokens)
             answer = await ask(f"{name} again", longer)
-        if (answer.cut and purpose in ("step", "work")) or (answer.thinking and purpose == "probe"):
+        if (answer.cut and purpose == "step") or (answer.thinking and purpose == "probe"):
             tree.cut[name.rstrip("0123456789 ")] += 1
         return answer
 
