@@ -149,6 +149,31 @@ def test_steps_do_not_starve(strategy: str) -> None:
     assert steps
 
 
+@pytest.mark.parametrize(
+    ("strategy", "answers"),
+    [
+        ("self-refine", 1),
+        ("plansearch", 1),
+        ("skeleton", 0),
+        ("map-reduce", 0),
+        ("mirage", 0),
+    ],
+)
+def test_what_is_no_answer_does_not_think(strategy: str, answers: int) -> None:
+    """Critiques, observations, plans, tests and grades think no more than a skeleton does."""
+    model = thinker(strategy, "chat", 20, opens=False, bounded=True)
+    think(strategy, model, budget=40_000)
+    asked = model.requests  # type: ignore[attr-defined]
+    thinking = [r for r in asked if r.sampling.thinking_tokens is None]
+    still = [r for r in asked if r.sampling.thinking_tokens == 0]
+    assert len(thinking) + len(still) == len(asked)
+    assert still
+    for request in thinking:
+        text = request.messages[-1].content
+        assert not any(word in text for word in ("Criticise", "Verdict", "observations", "tests"))
+    assert len(thinking) >= answers
+
+
 def test_a_model_that_cannot_be_bounded_is_asked_again_with_room_for_its_thought() -> None:
     model = thinker("map-reduce", "chat", 600, opens=False, bounded=False)
     result = think("map-reduce", model, max_tokens=700)

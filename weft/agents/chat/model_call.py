@@ -20,6 +20,7 @@ from weft.core.ports import (
     UsageMeter,
     complete,
     only_thought,
+    slots_of,
 )
 from weft.core.values import Completion, FinishReason
 from weft.durability.calls.digest import identity
@@ -62,8 +63,8 @@ async def ask(
     Raises: `AgentError` with the node and its failure.
     """
     place = inside(context.scope, name)
-    policy = Policy(spends=True, resource=model.model, retry=_RETRY)
-    digest = identity("model", model.model, request, texts=texts)
+    policy = Policy(spends=True, resource=slots_of(model), retry=_RETRY)
+    digest = identity("model", slots_of(model), request, texts=texts)
     work = model_call_fn(model, request)
     context.append([Node(place, work, policy=policy, kind="model", identity=digest)])
     outcome = await context.outcome(place)

@@ -26,6 +26,7 @@ from weft.core.ports.model import (
     cut_off,
     further_sampling,
     only_thought,
+    slots_of,
     template_kwargs,
     unrefused,
 )
@@ -67,6 +68,7 @@ __all__ = [
     "cut_off",
     "further_sampling",
     "only_thought",
+    "slots_of",
     "template_kwargs",
     "unrefused",
 ]

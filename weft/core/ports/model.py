@@ -362,6 +362,12 @@ class ModelClient(Protocol):
         """Cancel what is running and release connections and weights. Harmless when repeated."""
 
 
+def slots_of(model: ModelClient) -> str:
+    """The name whose slots calls of `model` take: of a declared model that of its declaration."""
+    name: str = getattr(model, "slots", model.model)
+    return name
+
+
 @runtime_checkable
 class Startable(Protocol):
     """A model client that may have to start something before it can answer."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from asyncio import CancelledError
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
@@ -26,6 +26,7 @@ from weft.core.ports import (
     Startable,
     Tokenizing,
     further_sampling,
+    slots_of,
 )
 from weft.core.values import JsonSchema, Message, Usage
 from weft.engine import Expand, Inputs, Node, NodeContext, NodeFn, Policy, Retry, best_effort
@@ -45,6 +46,7 @@ from weft.reasoning.thought import (
     ThreadRecord,
     ThreadSegment,
     ThreadState,
+    cut_steps,
     tree_counts,
 )
 from weft.reasoning.token_budget import BudgetLedger
@@ -206,6 +208,13 @@ class ChatThread:
     async def measure(self, text: str) -> int:
         """The number of tokens of `text`, or an upper estimate. Raises: `ModelError`."""
         return await count_tokens(self._tree.model, text)
+
+    async def opened(self, messages: Sequence[Message]) -> str:
+        """The beginning of a thought with which the prompt of `messages` ends; else empty.
+
+        Raises: `ModelError`.
+        """
+        return (await self._prompt(tuple(messages), "")).opened
 
     async def ask(
         self,
@@ -388,7 +397,7 @@ class ChatThread:
         counts = tree_counts(record, tree.usage, tree.tokens, tree.lost_tokens)
         if tree.cut:
             fields["fidelity"] = "approximate"
-            fields["lost"] = "; ".join(filter(None, (fields.get("lost"), _cut_steps(tree.cut))))
+            fields["lost"] = "; ".join(filter(None, (fields.get("lost"), cut_steps(tree.cut))))
         return Thought(answer, tree=record, counts=counts, why=why, **fields)
 
     async def _prompt(self, messages: tuple[Message, ...], lead: str) -> _ChatPrompt:
@@ -441,7 +450,7 @@ class ChatThread:
         self, name: str, work: NodeFn, *, kind: str = "model", spends: bool = True
     ) -> Outcome:
         """The outcome of `work`, run in the node `name` of this thread."""
-        resource = self._tree.model.model if spends else None
+        resource = slots_of(self._tree.model) if spends else None
         retry = _RETRY if spends else None
         policy = Policy(resource=resource, retry=retry, spends=spends, on_failure="skip")
         place = inside(self.context.scope, name)
@@ -460,11 +469,6 @@ class ChatThread:
 
     def _end(self, state: ThreadState, reason: str) -> None:
         self._state, self._reason = state, reason
-
-
-def _cut_steps(cut: Mapping[str, int]) -> str:
-    names = ", ".join(f"{count} x {name}" if count > 1 else name for name, count in cut.items())
-    return f"steps were cut off where their tokens were spent: {names}"
 
 
 def _recorded(

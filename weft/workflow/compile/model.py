@@ -293,7 +293,9 @@ class _NodeModelCall:
         calls = await _calls(completion, tools) if tools else []
         schema = self._schema
         empty = not calls and schema is None and is_blank(without_thought(completion.text))
-        if (empty and not self._step.allow_empty) or (schema is not None and only_thought(completion)):
+        if (empty and not self._step.allow_empty) or (
+            schema is not None and only_thought(completion)
+        ):
             raise _empty_answer(completion, cut_off=cut_off)
         if not tools and schema is not None:  # complete JSON is the whole answer
             answer = await read_answer_async(completion.text, schema, cut_at=_cut_at(completion))
