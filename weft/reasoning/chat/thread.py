@@ -294,10 +294,12 @@ class ChatThread:
                 return Generation("", "failed", 0, "its prompt fills the model's window")
             if prompt.lead:
                 self._parts.append(ThreadSegment((), prompt.lead, forced=True, role=name))
-            call = ChatCall(tree.model, amend(request) if amend else request, watch)
+            sent = amend(request) if amend else request
+            call = ChatCall(tree.model, sent, watch)
             outcome = await self._node(name, call.work)
-            bound = request.schema is not None or request.sampling.thinking_tokens is not None
-            answer = generation_of(outcome, call.spent, prompt.lead, "" if bound else prompt.opened)
+            apart = sent.schema is not None or sent.sampling.thinking_tokens is not None
+            apart |= sent.prompt_token_ids != prompt.ids  # more was written after the prompt
+            answer = generation_of(outcome, call.spent, prompt.lead, "" if apart else prompt.opened)
         finally:
             self._granted -= granted
             tree.allowance.settle(granted, 0 if call is None else min(granted, call.spent.tokens))

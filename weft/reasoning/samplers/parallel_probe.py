@@ -54,7 +54,7 @@ class Prober:
         """The key of the answer of a sample that wrote `text` (with token ids `ids`, if known)."""
         if self._opened is None:
             self._opened = await thread.opened(messages)
-        lead = _lead(self._opened + text)
+        lead = _lead(self._opened + await self._spelled(text, ids))
         tail = await self._tail(text, ids, lead)
 
         def amend(request: ModelRequest) -> ModelRequest:
@@ -74,6 +74,15 @@ class Prober:
             amend=amend,
         )
         return self._read(_LEAD + reply.text, False) if reply.ok else None
+
+    async def _spelled(self, text: str, ids: tuple[int, ...]) -> str:
+        """The text with special tokens, which servers leave out of it."""
+        if not ids or not isinstance(self._model, Tokenizing):
+            return text
+        try:
+            return await self._model.decode(ids)
+        except CapabilityError:
+            return text
 
     async def _tail(self, text: str, ids: tuple[int, ...], lead: str) -> tuple[int, ...]:
         """The ids after the prompt, without encoding the sample's own ids again."""
