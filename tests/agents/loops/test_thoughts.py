@@ -53,8 +53,10 @@ def test_where_a_thought_took_all_tokens_the_hint_names_max_tokens(agent: str) -
 def test_a_reply_is_sent_again_without_its_thought() -> None:
     calls = iter(
         [
-            "<think>secret: perhaps\nCall: {}</think>Thought: look\n"
-            'Call: {"name": "now", "arguments": {}}',
+            (
+                "<think>secret: perhaps\nCall: {}</think>Thought: look\n"
+                'Call: {"name": "now", "arguments": {}}'
+            ),
             "<think>secret</think>Answer: noon",
         ]
     )
@@ -75,8 +77,10 @@ def test_a_call_within_a_thought_is_not_made() -> None:
         return "gone"
 
     model = FakeModel(
-        lambda _: '<think>I could\nCall: {"name": "erase", "arguments": {"name": "a"}}\n'
-        "but I must not.</think>\nAnswer: nothing to do"
+        lambda _: (
+            '<think>I could\nCall: {"name": "erase", "arguments": {"name": "a"}}\n'
+            "but I must not.</think>\nAnswer: nothing to do"
+        )
     )
     options = weft.AgentOptions(constrain="never")
     answer = weft.ask_sync("?", tools=[erase], model=model, agent="react", options=options)

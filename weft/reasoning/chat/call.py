@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 from weft.core.errors import CapabilityError, ModelOutputError, ModelRequestError
 from weft.core.events import Outcome
@@ -26,6 +26,15 @@ from weft.core.ports import (
 )
 from weft.core.values import Completion, Message, Usage
 from weft.engine import Inputs, NodeContext
+
+Purpose: TypeAlias = Literal["answer", "step", "probe", "conclusion"]
+"""What a call is for.
+
+answer      an answer to the question; it thinks as the options say
+step        what a strategy needs on the way, which does not think
+probe       a step whose first words are enough, so that it may be cut; likewise
+conclusion  the answer from what others have written; it thinks only where the options say so
+"""
 
 _GRACE_S: Final = 1.0
 _BYTES_PER_TOKEN: Final = 2

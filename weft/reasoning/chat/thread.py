@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from weft.core.errors import CapabilityError, ModelRequestError
 from weft.core.events import Outcome
@@ -33,6 +33,7 @@ from weft.engine import Expand, Inputs, Node, NodeContext, NodeFn, Policy, Retry
 from weft.reasoning.chat.call import (
     ChatCall,
     Generation,
+    Purpose,
     Watch,
     count_tokens,
     encode_prompt,
@@ -62,15 +63,6 @@ def stop_before(*texts: str) -> Amend:
     """Ends an answer before any of `texts`."""
     return lambda request: replace(request, sampling=replace(request.sampling, stop=texts))
 
-
-Purpose: TypeAlias = Literal["answer", "step", "probe", "conclusion"]
-"""What a call is for.
-
-answer      an answer to the question; it thinks as the options say
-step        what a strategy needs on the way, which does not think
-probe       a step whose first words are enough, so that it may be cut; likewise
-conclusion  the answer from what others have written; it thinks only where the options say so
-"""
 
 UNKNOWN_WINDOW: Final = 8192
 """The assumed window, in tokens, of a model that does not report one."""
