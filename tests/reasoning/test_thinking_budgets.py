@@ -242,3 +242,19 @@ def test_as_a_model_it_takes_the_bound_of_a_request() -> None:
     bare = weft.ThoughtModel(FakeModel([""], capabilities=Capabilities()), "direct")
     with pytest.raises(NodeFailed, match=r"CapabilityError: .* bound its thought"):
         asyncio.run(complete(bare, request))
+
+
+def test_a_round_after_the_thought_is_read_where_the_prompt_opened_it() -> None:
+    """What follows the first round is no thought, though the prompt ends with `<think>`."""
+    model = thinker("backtrack", "tokens", 5, opens=True, bounded=False)
+    settings = {"chains": 1, "stable": 2}
+    result = weft.think_sync(
+        "What is 6 * 7?",
+        strategy="backtrack",
+        model=model,  # type: ignore[arg-type]
+        options=ThinkOptions(rounds=3, max_tokens=100, settings=settings),
+    )
+    (chain,) = result.samples
+    assert result.counts.requests == 3
+    assert "wrote nothing more" not in result.why
+    assert chain.text.count("42") >= 3

@@ -229,8 +229,10 @@ def _model(node: NodeId, dead_end: DeadEnd, model: ModelClient, router: ToolRout
     async def work(context: NodeContext, _: Inputs) -> tuple[Goal | None, str]:
         if isinstance(model, Startable):
             await model.start(context.log)
+        thought = 0 if (await model.capabilities()).thinking else None
         request = replace(
             dead_end.request,
+            sampling=replace(dead_end.request.sampling, thinking_tokens=thought),
             priority=context.priority,
             program=context.program,
             timeout_s=context.time_left(),
