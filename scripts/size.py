@@ -25,7 +25,7 @@ BUDGET: Final[dict[str, tuple[int, int]]] = {
     "weft/durability": (42, 8_000),
     "weft/engine": (40, 6_900),
     "weft/planner": (45, 7_600),
-    "weft/reasoning": (108, 14_200),
+    "weft/reasoning": (108, 14_300),
     "weft/serving": (190, 27_800),
     "weft/testing": (10, 1_900),
     "weft/training": (43, 6_300),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal
@@ -243,3 +243,9 @@ def _threads(root: ThreadRecord, depth: int = 0) -> Iterator[tuple[int, ThreadRe
     for fork in root.forks:
         for child in fork.children:
             yield from _threads(child, depth + 1)
+
+
+def cut_steps(cut: Mapping[str, int]) -> str:
+    """What is lost by steps that were cut off, by name; empty where none was."""
+    names = ", ".join(f"{count} x {name}" if count > 1 else name for name, count in cut.items())
+    return f"steps were cut off where their tokens were spent: {names}" if names else ""
