@@ -31,7 +31,8 @@ class ClusterPrediction:
 
     `ideal_s`: without any cost but the items' own time. `busy`: for each resource the share of the
     run in which it works. `capacity`: the items a second that each allows if the others take no
-    time, and steps and messages are full; `process` is the scheduler, its journal and its messages, one after the other.
+    time, and steps and messages are full; `process` is the scheduler, its journal and its messages,
+    one after the other.
     `memory_bytes`: of the scheduling process; `journal_bytes`: on the disk.
     """
 
