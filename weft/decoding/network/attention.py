@@ -105,7 +105,7 @@ def attend_group(
     """
     slots, kv_heads, _, width = keys.shape
     tokens = group.last - group.first
-    queries = query if tokens == len(query) else query[group.first : group.last]
+    queries = query if tokens == query.shape[0] else query[group.first : group.last]
     if group.block:
         return _attend_in_blocks(group, queries, keys, values, scaling)
     if tokens == slots:

@@ -164,7 +164,7 @@ class FusedLayer(nn.Module):  # type: ignore[misc]
         if state.prompt and self.prompt_linears is not None:
             linears = self.prompt_linears
         joined = linears.qkv.forward(self._before_attention(pair))
-        tokens = len(joined)
+        tokens = joined.shape[0]  # `len` of a tensor is a function of Python
         rows = joined.view(tokens, -1, self._head_dim)
         turned = torch.addcmul(rows * state.cos, rows.roll(self._head_dim // 2, -1), state.sin)
         query, entry = turned.tensor_split((rows.shape[1] - 2 * self._kv_heads,), 1)
