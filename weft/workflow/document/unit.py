@@ -65,6 +65,8 @@ class Unit:
 
     def everything(self) -> list[Unit]:
         """The unit and all units that it includes, each once."""
+        if not self.includes:
+            return [self]
         units = {self: None}
         todo = [self]
         for unit in todo:
