@@ -13,7 +13,7 @@ from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from evals.serving.programs import Ids
 from evals.serving.routers.replicas import BLOCK_TOKENS, Replica, block_hashes
@@ -45,6 +45,12 @@ class Wire:
         found: dict[str, Any] | None = json.loads(context) if isinstance(context, str) else context
         return found
 
+    @property
+    def priority(self) -> int:
+        """Dynamo's hint, larger is more: what its router passes on to the engine."""
+        hints: dict[str, int] = (self.fields.get("nvext") or {}).get("agent_hints") or {}
+        return hints.get("priority", 0)
+
 
 class RoutingPolicy(Protocol):
     """Chooses a replica for each request."""
@@ -54,6 +60,14 @@ class RoutingPolicy(Protocol):
 
     def ended(self, wire: Wire, /) -> None:
         """The request has ended, in whichever way."""
+
+
+@runtime_checkable
+class Admitting(Protocol):
+    """A policy that may hold a request back before it chooses."""
+
+    async def admit(self, wire: Wire, /) -> None:
+        """Return when the request may go on."""
 
 
 class RoundRobin:
