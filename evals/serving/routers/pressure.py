@@ -89,7 +89,7 @@ SYSTEMS = {
 
 def rows(quick: bool, *, programs: int | None = None) -> list[Row]:
     """Counts of each system at each size and each load. `quick`: one seed, fewer programs."""
-    seeds, count = (1, 32) if quick else (2, 128)
+    seeds, count = (1, 32) if quick else (2, 96)
     points = [(size, LOAD) for size in SIZES]
     points += [(KV_TOKENS, load) for load in LOADS if load != LOAD]
     found: list[Row] = []

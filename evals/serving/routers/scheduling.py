@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from evals.serving.routers.engine import BusyReplica
 from evals.serving.routers.policies import Programs, Wire
-from evals.serving.routers.replicas import BLOCK_TOKENS, Replica, block_hashes
+from evals.serving.routers.replicas import BLOCK_TOKENS, Replica
 
 _SESSION = "x-dynamo-session-id"
 _ACTIVE_PROGRAMS = 64
@@ -46,9 +46,8 @@ class KvRouter:
         session = wire.headers.get(_SESSION) if self._affinity else None
         if session in self._bound:
             return self._bound[session]
-        prompt = tuple(wire.fields["prompt"])
-        blocks = block_hashes(prompt)
-        chosen = min(self._replicas, key=lambda replica: self._cost(replica, blocks, len(prompt)))
+        tokens = len(wire.fields["prompt"])
+        chosen = min(self._replicas, key=lambda each: self._cost(each, wire.blocks, tokens))
         if session is not None:
             self._bound[session] = chosen
         return chosen
@@ -185,6 +184,6 @@ def _tokens(wires: Sequence[Wire]) -> int:
     """Of prompts, what they share counted once, and of the answers that are expected."""
     blocks, answers = set[int](), 0
     for wire in wires:
-        blocks.update(block_hashes(tuple(wire.fields["prompt"])))
+        blocks.update(wire.blocks)
         answers += (wire.program or {}).get("expected_output_length", _OUTPUT_TOKENS)
     return BLOCK_TOKENS * len(blocks) + answers
