@@ -125,7 +125,7 @@ class SampleStrategy(ChatStrategy):
         if sample_set.weights is not None:
             keyed = [sample for sample in voters if sample.key is not None]
             cast = sample_votes(keyed, sample_set.weights)
-            return elect(voters, cast, count_votes, "votes, by confidence,")
+            return elect(voters or sample_set.samples, cast, count_votes, "votes, by confidence,")
         needs = SelectorSettings(self.options, read, self.settings)
         return await make_selector(self.settings["selector"], needs).select(root, question, voters)
 
