@@ -218,3 +218,17 @@ def test_an_adapter_answers_instead_of_the_model(endpoints: EndpointServer) -> N
     assert [request["model"] for request in endpoint.requests] == ["lora", "m"]
     with pytest.raises(CapabilityError, match="it lists: lora\\)"):
         ask(endpoint, question(adapter="other lora"))
+
+
+@pytest.mark.parametrize("size", [1, 7, 500])
+def test_a_harmony_call_is_no_thought(endpoints: EndpointServer, size: int) -> None:
+    thought = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
+    call = '<|channel|>commentary to=functions.add <|constrain|>json<|message|>{"a": 1}<|call|>'
+    endpoint = endpoints.add(streamed(thought + call, size))
+    answer = ask(endpoint, question(tools=(ADD,)), reasoning="harmony")
+    (found,) = answer.tool_calls
+    assert (found.name, found.arguments) == ("add", '{"a": 1}')
+    assert (answer.text, answer.reasoning, answer.finish_reason) == ("", "Hm.", "tool_calls")
+    assert answer.token_ids == tuple(range(answer.usage.completion_tokens))
+    if size == 1:
+        assert answer.usage.reasoning_tokens <= len(thought)
