@@ -311,6 +311,14 @@ class ToolCallParser:
             self._blanks.append(blanks)
 
 
+def answer_and_thought(text: str) -> tuple[str, str]:
+    """The answer in `text` and the `<think>` thought before it, whose first tag may be missing."""
+    parser = ReasoningParser()
+    pieces = [*parser.feed(text), *parser.end()]
+    thought = "".join(piece.text for piece in pieces if isinstance(piece, ReasoningDelta))
+    return "".join(piece.text for piece in pieces if isinstance(piece, TextDelta)), thought
+
+
 _BLOCK_CHARS = 4096  # the rest of a block is copied at each step
 
 
