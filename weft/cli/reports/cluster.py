@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from rich.console import Console
 
 from weft.cli.console import table
 from weft.cli.text import amount, byte_size, duration
-from weft.durability.simulate import ClusterPrediction
+from weft.durability.simulate.cluster import ClusterPrediction, Resource
 
-_NAMES: Final = {
+_NAMES: Final[Mapping[Resource, str]] = {
     "slots": "machines",
     "process": "weft's process",
     "scheduler": "  its scheduler",
