@@ -22,7 +22,7 @@ BUDGET: Final[dict[str, tuple[int, int]]] = {
     "weft/cli": (74, 8_900),
     "weft/core": (50, 6_600),
     "weft/decoding": (152, 24_700),
-    "weft/durability": (42, 8_000),
+    "weft/durability": (44, 8_200),
     "weft/engine": (40, 6_900),
     "weft/planner": (45, 7_600),
     "weft/reasoning": (108, 14_200),

@@ -1,6 +1,7 @@
 """Ports: small protocols that the layers above and below agree on."""
 
 from weft.core.ports.clock import Clock, Timer
+from weft.core.ports.content import ContentDigest, ContentStore
 from weft.core.ports.metering import UsageMeter, complete
 from weft.core.ports.model import (
     THOUGHT_HINT,
@@ -38,6 +39,8 @@ __all__ = [
     "Capabilities",
     "Clock",
     "ConcurrentAttention",
+    "ContentDigest",
+    "ContentStore",
     "Delta",
     "ModelClient",
     "ModelEvent",
