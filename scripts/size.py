@@ -16,8 +16,8 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 BUDGET: Final[dict[str, tuple[int, int]]] = {
-    "tests": (1_010, 134_000),
-    "weft": (975, 146_000),
+    "tests": (1_025, 136_500),
+    "weft": (985, 148_000),
     "weft/agents": (80, 11_500),
     "weft/cli": (74, 8_900),
     "weft/core": (50, 6_600),
@@ -30,7 +30,7 @@ BUDGET: Final[dict[str, tuple[int, int]]] = {
     "weft/testing": (10, 1_900),
     "weft/training": (43, 6_300),
     "weft/validation": (9, 1_300),
-    "weft/workflow": (143, 23_000),
+    "weft/workflow": (147, 23_400),
 }
 """Package to (files, lines)."""
 

@@ -41,7 +41,7 @@ class ContentStoreConformance:
         asyncio.run(main())
 
     def test_content_comes_back_under_its_sha256(self) -> None:
-        @settings(max_examples=25, deadline=None)
+        @settings(max_examples=12, deadline=None)
         @given(contents=st.lists(st.binary(max_size=300), max_size=5))
         def check(contents: list[bytes]) -> None:
             async def body(store: ContentStore) -> None:
