@@ -26,7 +26,7 @@ BUDGET: Final[dict[str, tuple[int, int]]] = {
     "weft/engine": (40, 6_900),
     "weft/planner": (45, 7_600),
     "weft/reasoning": (108, 14_200),
-    "weft/serving": (190, 27_800),
+    "weft/serving": (192, 28_200),
     "weft/testing": (10, 1_900),
     "weft/training": (43, 6_300),
     "weft/validation": (9, 1_300),
