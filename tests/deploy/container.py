@@ -37,7 +37,8 @@ class Container:
 
     def run(self, script: str) -> subprocess.CompletedProcess[str]:
         """Run a shell script there, and wait for its end."""
-        command = ["unshare", "--mount", "--net", "sh", "-euc", self._mounts() + self._start(script)]
+        inside = self._mounts() + self._start(script)
+        command = ["unshare", "--mount", "--net", "sh", "-euc", inside]
         return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
     def _mounts(self) -> str:
@@ -111,4 +112,3 @@ def needed_folders(environment: Path) -> Sequence[Path]:
         if not any(folder.is_relative_to(other) for other in outer):
             outer.append(folder)
     return [folder for folder in outer if not str(folder).startswith("/usr/")]
-

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -123,7 +123,7 @@ def _read(key: bytes, max_bytes: int, db: Connection) -> tuple[int, bytes] | Non
     """The size, and the content unless it is larger than `max_bytes`."""
     query = """SELECT octet_length(body), CASE WHEN octet_length(body) <= %s THEN body END
     FROM weft_content WHERE digest = %s"""
-    row: Any = db.execute(query, (max_bytes, key), binary=True).fetchone()
+    row: tuple[int, bytes] | None = db.execute(query, (max_bytes, key), binary=True).fetchone()
     return row
 
 

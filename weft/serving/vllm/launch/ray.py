@@ -21,7 +21,8 @@ _ELSEWHERE = HostResources(cores=(0,), quota_cores=1, memory_bytes=0)  # not use
 def ray_commands(spec: ServeSpec, engine: Engine) -> str:
     """The commands for each machine to serve `spec` on `spec.nodes` machines, with comments.
 
-    Ray asks for a token, which Ray 2.60 does where it is told to. Secrets appear as the names of their environment variables.
+    Ray is told to ask for a token, as Ray 2.60 can. Secrets appear as the names of their
+    environment variables.
     Raises: `SpecError` as `launch` does, and for a single node; `ModelNotFound`.
     """
     if spec.nodes == 1:

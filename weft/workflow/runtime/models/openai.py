@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from weft.core.errors import BuildError, ModelRequestError
@@ -55,14 +54,17 @@ def make(spec: ModelSpec) -> ModelClient:
     from weft.serving.openai import OpenAIModel
 
     options, urls = client_options(spec.options), spec.base_url or ()
-    client = partial(OpenAIModel, model=spec.model, api_key_env=spec.api_key_env, **options)
+
+    def client(url: str) -> ModelClient:
+        return OpenAIModel(url, spec.model, api_key_env=spec.api_key_env, **options)
+
     source = source_of(spec)
-    if source is not None:
-        return FollowingFleet(spec.model, source, client, fleet_options(spec.options))
     try:
-        replicas = [client(url) for url in urls]
+        replicas = [client(url) for url in urls]  # with a source: only to check the options
     except (TypeError, ValueError) as error:
         raise ModelRequestError(f"the model {spec.model}: {error}") from error
+    if source is not None:
+        return FollowingFleet(spec.model, source, client, fleet_options(spec.options))
     if len(replicas) == 1 and "fleet" not in spec.options:
         return replicas[0]
     return Fleet(replicas, fleet_options(spec.options))
