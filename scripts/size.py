@@ -16,21 +16,22 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 BUDGET: Final[dict[str, tuple[int, int]]] = {
-    "tests": (1_030, 136_000),
-    "weft": (985, 147_000),
+    "tests": (1_060, 142_000),
+    "weft": (1_040, 156_000),
     "weft/agents": (80, 11_500),
-    "weft/cli": (74, 8_900),
-    "weft/core": (50, 6_600),
+    "weft/cli": (84, 10_000),
+    "weft/cluster": (18, 3_400),
+    "weft/core": (52, 7_000),
     "weft/decoding": (152, 24_700),
-    "weft/durability": (46, 8_400),
+    "weft/durability": (52, 9_200),
     "weft/engine": (40, 6_900),
     "weft/planner": (45, 7_600),
     "weft/reasoning": (108, 14_300),
-    "weft/serving": (190, 27_800),
+    "weft/serving": (194, 28_800),
     "weft/testing": (10, 1_900),
     "weft/training": (43, 6_300),
     "weft/validation": (9, 1_300),
-    "weft/workflow": (143, 23_000),
+    "weft/workflow": (165, 26_000),
 }
 """Package to (files, lines)."""
 

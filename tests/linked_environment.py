@@ -25,12 +25,13 @@ _OWN = {"weft", "weft-weights"}
 def make(folder: Path, wheels: Path, extra: str = "", *, weights: bool = True) -> Path:
     """Make the environment and let pip install `weft[extra]` there, from the folder `wheels`.
 
-    pip finds what it needs beside it installed already, or fails: there is no index. Without
-    `weights` it does not look at requirements, and installs weft alone. Returns its `bin`.
+    `extra` may be several, by comma. pip finds what it needs beside it installed already, or fails:
+    there is no index. Without `weights` it does not look at requirements, and installs weft alone.
+    Returns its `bin`.
     """
     venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
-    for name in closure("weft", extra) - _OWN:
+    for name in set().union(*(closure("weft", one) for one in extra.split(","))) - _OWN:
         _link(name, site)
     pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python")]
     options = ["-q", "--no-index", "--no-compile", "--disable-pip-version-check"]

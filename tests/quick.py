@@ -37,6 +37,7 @@ FULL: tuple[str, ...] = (
     "decoding/speculative/drafters/trained/test_trained.py",
     "decoding/speculative/test_chi_square.py",
     "decoding/speculative/test_real_model.py",
+    "deploy/test_container.py",
     "evals/reasoning/test_code_eval.py",
     "evals/reasoning/test_live.py",
     "evals/speculative",

@@ -52,6 +52,7 @@ OWNERS = {
     "opentelemetry": {"serving"},
     "psycopg": {"workflow"},
     "psycopg_pool": {"workflow"},
+    "obstore": {"workflow"},
     "pytest": {"weft"},
     "ruamel": {"workflow", "agents"},
     "jinja2": {"workflow", "serving"},

@@ -24,7 +24,16 @@ if TYPE_CHECKING:
         ToolCallDelta,
     )
     from weft.core.values import Completion, Lossless, Lossy, Message, Usage
-    from weft.serving.fleet import Fleet, FleetOptions
+    from weft.serving.fleet import (
+        DnsEndpoints,
+        EndpointSource,
+        Fleet,
+        FleetOptions,
+        FollowingFleet,
+        ReplicaPool,
+        ScalingOptions,
+        autoscale,
+    )
     from weft.serving.gateway import Gateway
     from weft.serving.local import LocalModel, LocalOptions
     from weft.serving.openai import OpenAIModel
@@ -44,7 +53,8 @@ _NAMES = {
     "weft.core.ports.model": "Capabilities ConcurrentAttention ModelClient ModelRequest Placed "
     "ReasoningDelta Sampling TextDelta ToolCallDelta",
     "weft.core.values": "Completion Lossless Lossy Message Usage",
-    "weft.serving.fleet": "Fleet FleetOptions",
+    "weft.serving.fleet": "DnsEndpoints EndpointSource Fleet FleetOptions FollowingFleet "
+    "ReplicaPool ScalingOptions autoscale",
     "weft.serving.gateway": "Gateway",
     "weft.serving.local": "LocalModel LocalOptions",
     "weft.serving.openai": "OpenAIModel",
@@ -64,9 +74,12 @@ __all__ = [
     "Capabilities",
     "Completion",
     "ConcurrentAttention",
+    "DnsEndpoints",
+    "EndpointSource",
     "Fleet",
     "FleetOptions",
     "FlowModel",
+    "FollowingFleet",
     "Gateway",
     "GeminiModel",
     "LocalModel",
@@ -81,13 +94,16 @@ __all__ = [
     "Placed",
     "ProviderOptions",
     "ReasoningDelta",
+    "ReplicaPool",
     "RunsPage",
     "Sampling",
+    "ScalingOptions",
     "ServeSpec",
     "TextDelta",
     "ToolCallDelta",
     "Usage",
     "WorkflowGateway",
+    "autoscale",
     "complete",
     "installed_engine",
     "ray_commands",

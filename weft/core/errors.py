@@ -29,7 +29,10 @@ WeftError                    stage, node, retryable, hint
 │   ├── EffectUnknown        a call that must not be repeated may or may not have been carried out
 │   └── StoreError           a store or a journal cannot be opened, read or written
 │       ├── RunExists        the journal has a run of this id
-│       └── RunBusy          another process has claimed the run
+│       ├── RunBusy          another process has claimed the run
+│       ├── ContentNotFound  no content of that digest is stored
+│       ├── ContentMismatch  stored content does not fit its digest
+│       └── ContentTooLarge  content has more bytes than its store takes
 ├── ToolError                a tool call went wrong
 │   ├── ToolNotFound         no tool of that name
 │   ├── ToolArgumentError    the arguments do not fit the tool's signature
@@ -66,7 +69,8 @@ from weft.core.usage import Usage
 # fmt: off
 __all__ = [
     "AgentError", "BudgetExceeded", "BuildError", "Cancelled", "CapabilityError",
-    "CassetteMiss", "ContextLengthExceeded", "CycleError", "DeadlineExceeded", "DuplicateName",
+    "CassetteMiss", "ContentMismatch", "ContentNotFound", "ContentTooLarge",
+    "ContextLengthExceeded", "CycleError", "DeadlineExceeded", "DuplicateName",
     "EffectUnknown", "EngineMissing", "Failure", "InputError", "InternalError", "JoinError",
     "JoinUnsatisfied", "LoopLimit", "MachineBusy", "ModelError", "ModelNotFound",
     "ModelOutputError", "ModelOverloaded", "ModelRequestError", "ModelTimeout",
@@ -298,6 +302,18 @@ class RunExists(StoreError):
 
 class RunBusy(StoreError):
     """Another process has claimed the run."""
+
+
+class ContentNotFound(StoreError):
+    """A content store has no content of that digest."""
+
+
+class ContentMismatch(StoreError):
+    """Stored content does not fit its digest: it is damaged, or was exchanged."""
+
+
+class ContentTooLarge(StoreError):
+    """Content has more bytes than its store takes."""
 
 
 class CassetteMiss(RunError):

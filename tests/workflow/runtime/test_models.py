@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import weft
+from tests.serving.openai.scripted import EndpointServer, Script, chunk
 from tests.workflow.case import loads
 from weft.core.errors import ModelNotFound, SourceError
 from weft.serving.fleet import Fleet
@@ -138,6 +139,16 @@ def test_a_local_model_that_is_not_there_says_how_to_get_it(
         ("{use: vllm, model: x, options: {fleet: {in_fligth: 2}}}", "did you mean `in_flight`"),
         ("{use: vllm, model: x, options: {fleet: {in_flight: 0}}}", "in_flight"),
         ("{use: vllm, model: x, options: {fleet: 3}}", "fleet"),
+        ("{use: openai, model: x, base_url: 'http://h', options: {discover: wish}}", "no way"),
+        (
+            "{use: openai, model: x, base_url: ['http://h', 'http://i'], options: {discover: dns}}",
+            "one address",
+        ),
+        (
+            "{use: openai, model: x, base_url: 'https://h', options: {discover: dns}}",
+            "http://HOST:PORT",
+        ),
+        ("{use: vllm, model: x, options: {discover: dns}}", "discover"),
         ("{use: vllm, model: x, options: {host: 0.0.0.0}}", "host"),
         ("{use: vllm, model: x, base_url: 'http://h/v1', options: {tp: 2}}", "run already"),
         ("cloud:x", "local:NAME"),
@@ -198,6 +209,20 @@ def test_a_short_declaration_is_written_short_again() -> None:
     flow = loads("  a: {model: m, prompt: x}", head="name: x\nmodels: {m: 'vllm:some-model'}\n")
     assert flow.unit.document.models["m"].use == "vllm"
     assert "vllm:some-model" in flow.to_yaml()
+
+
+@pytest.mark.parametrize("use", ["openai", "vllm"])
+def test_replicas_are_found_by_the_name_of_their_service(use: str) -> None:
+    with EndpointServer() as server:
+        endpoint = server.add(Script([chunk({"content": "found"}), chunk({}, "stop")]))
+        url = endpoint.base_url.replace("127.0.0.1", "localhost")
+        head = (
+            f"name: x\nmodels:\n  m: {{use: {use}, model: m, base_url: '{url}', "
+            "options: {discover: dns}}\n"
+        )
+        flow = loads("  a: {model: m, prompt: x}", head=head)
+        assert flow.run_sync().outputs["a"] == "found"
+        assert endpoint.requests
 
 
 @pytest.mark.parametrize("use", ["openai", "vllm"])

@@ -1,6 +1,7 @@
 """Ports: small protocols that the layers above and below agree on."""
 
 from weft.core.ports.clock import Clock, Timer
+from weft.core.ports.content import ContentDigest, ContentStore
 from weft.core.ports.metering import UsageMeter, complete
 from weft.core.ports.model import (
     BOUND_THOUGHT_HINT,
@@ -42,6 +43,8 @@ __all__ = [
     "Capabilities",
     "Clock",
     "ConcurrentAttention",
+    "ContentDigest",
+    "ContentStore",
     "Delta",
     "ModelClient",
     "ModelEvent",

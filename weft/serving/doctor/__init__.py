@@ -20,6 +20,7 @@ from weft.serving.doctor.engine import (
     check_postgres,
     check_providers,
     check_ray,
+    check_s3,
     check_weights,
 )
 from weft.serving.doctor.machine import (
@@ -52,6 +53,7 @@ CHECKS: tuple[Callable[[], Check], ...] = (
     check_providers,
     check_ray,
     check_postgres,
+    check_s3,
     check_otel,
     check_png,
 )

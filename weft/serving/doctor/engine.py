@@ -118,6 +118,11 @@ def check_postgres() -> Check:
     return _extra("postgres", ("psycopg", "psycopg_pool"), "a journal on a PostgreSQL server")
 
 
+def check_s3() -> Check:
+    """Whether content can be stored on an S3-compatible server."""
+    return _extra("s3", ("obstore",), "content on an S3-compatible server")
+
+
 def check_otel() -> Check:
     """Whether spans can be sent to a collector."""
     packages = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")

@@ -117,7 +117,7 @@ class ReplicaRouter:
         if ticket.group is None or not self._options.affinity:
             return
         home = self._homes.setdefault(ticket.group, replica)
-        if home.broken is not None:
+        if home.broken is not None or home.leaving is not None:
             self._homes[ticket.group] = replica
         self._homes.move_to_end(ticket.group)
         if len(self._homes) > _REMEMBERED_GROUPS:
@@ -198,6 +198,8 @@ class FleetAdmission:
     def leave(self, ticket: QueuedCall, replica: FleetReplica) -> None:
         """The call no longer runs on `replica`."""
         replica.running -= 1
+        if replica.leaving is not None and not replica.running:
+            replica.leaving.set()
         self._end_prefill(ticket, replica, computed=False)
         self.dispatch()
 

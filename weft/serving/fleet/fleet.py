@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import fields, replace
+from itertools import count
 from typing import Any, TypeVar
 
 from weft.core.errors import (
@@ -35,10 +37,12 @@ from weft.serving.fleet.stats import FleetLoad, FleetStats, fleet_begins, fleet_
 
 
 async def common(clients: Sequence[ModelClient]) -> Capabilities:
-    """Capabilities that all of `clients` share, of those that answer; there is at least one client.
+    """Capabilities that all of `clients` share, of those that answer.
 
-    Raises: the error of the last client, when none answers.
+    Raises: the error of the last client, when none answers; `ModelUnavailable` without clients.
     """
+    if not clients:
+        raise _no_replica()
     found: list[Capabilities] = []
     for number, client in enumerate(clients, start=1):
         try:
@@ -79,8 +83,11 @@ R = TypeVar("R")
 async def of_any(replicas: Sequence[FleetReplica], ask: Callable[[Tokenizing], Awaitable[R]]) -> R:
     """The first answer of `replicas`; those that are not usable are asked last.
 
-    Raises: `CapabilityError` where a client does not tokenize; the error of the last replica.
+    Raises: `CapabilityError` where a client does not tokenize; the error of the last replica;
+    `ModelUnavailable` without replicas.
     """
+    if not replicas:
+        raise _no_replica()
     failed: ModelError | None = None
     for replica in sorted(replicas, key=lambda one: not one.usable):
         client = replica.client
@@ -92,6 +99,10 @@ async def of_any(replicas: Sequence[FleetReplica], ask: Callable[[Tokenizing], A
             failed = error
     assert failed is not None
     raise failed
+
+
+def _no_replica() -> ModelUnavailable:
+    return ModelUnavailable("there is no replica at present", hint="are the servers running?")
 
 
 T = TypeVar("T")
@@ -108,8 +119,10 @@ class Fleet:
     is overloaded is sent again. Closing a stream closes the replica's stream at once. Time in the
     queue counts towards `timeout_s`. A fleet belongs to the event loop that uses it first, and owns
     its clients. `locate` finds the new address of a replica that does not answer (see `Locate`).
+    Replicas come and go by `add` and `remove`, though not in a fleet with `locate`; one that begins
+    without any has `model`. Without a replica calls wait, for `outage_s` at most.
 
-    Raises: `ValueError` without replicas, or when they serve models of different names.
+    Raises: `ValueError` without replicas and `model`, or for models of different names.
     """
 
     def __init__(
@@ -119,18 +132,17 @@ class Fleet:
         *,
         clock: Clock = _CLOCK,
         locate: Locate | None = None,
+        model: str | None = None,
     ) -> None:
-        names = sorted({client.model for client in replicas})
+        names = sorted({client.model for client in replicas} | ({model} if model else set()))
         if len(names) != 1:
             raise ValueError(f"a fleet has replicas of one model, not of: {', '.join(names)}")
         self._model = names[0]
         self._options = options
         self._clock = clock
         self._stats = FleetStats()
-        self._replicas = [
-            FleetReplica(client, options.in_flight, f"replica {number} of {client!r}")
-            for number, client in enumerate(replicas)
-        ]
+        self._names = count()
+        self._replicas = [self._named(client) for client in replicas]
         # On the wall clock, so that all clients of a server send priorities on one scale.
         epoch_s = clock.now() - clock.wall().timestamp()
         self._order = ProgramOrder(options, epoch_s)
@@ -150,21 +162,54 @@ class Fleet:
 
     def load(self) -> FleetLoad:
         """Current load."""
-        broken = sum(replica.broken is not None for replica in self._replicas)
-        usable = sum(replica.usable for replica in self._replicas)
+        members = [replica for replica in self._replicas if replica.leaving is None]
+        broken = sum(replica.broken is not None for replica in members)
+        usable = sum(replica.usable for replica in members)
         return FleetLoad(
             self._state.admission.waiting,
             sum(replica.running for replica in self._replicas),
             usable,
-            len(self._replicas) - usable - broken,
+            len(members) - usable - broken,
             broken,
         )
+
+    def add(self, client: ModelClient) -> None:
+        """Take a further replica, which waiting calls may use at once. The fleet owns it.
+
+        Raises: `ValueError` for another model; `ModelUnavailable` when the fleet is closed.
+        """
+        self._check_open()
+        if client.model != self._model:
+            raise ValueError(f"a fleet of {self._model} has no replica of {client.model}")
+        self._replicas.append(self._named(client))
+        self._state.health.joined()
+
+    async def remove(self, client: ModelClient) -> None:
+        """Give a replica no more calls, wait for those on it, and close its client.
+
+        Calls whose stream breaks meanwhile continue on another replica. Raises: `ValueError` for a
+        client that the fleet does not have.
+        """
+        found = [one for one in self._replicas if one.client is client and one.leaving is None]
+        if not found:
+            raise ValueError(f"the fleet of {self._model} has no replica {client!r}")
+        (replica,) = found
+        replica.leaving = asyncio.Event()
+        if not replica.running:
+            replica.leaving.set()
+        self._state.health.left(replica)
+        self._state.admission.dispatch()
+        await replica.leaving.wait()
+        if not self._closed:
+            self._replicas.remove(replica)
+            await client.aclose()
 
     async def capabilities(self) -> Capabilities:
         """Capabilities that all replicas share, of those that answer.
 
         Raises: the error of the last replica, when none answers.
         """
+        await self._known()
         return await common([replica.client for replica in self._replicas])
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
@@ -238,6 +283,12 @@ class Fleet:
         async with AsyncExitStack() as closing:
             for replica in self._replicas:
                 closing.push_async_callback(replica.client.aclose)
+                if replica.leaving is not None:
+                    replica.leaving.set()
+
+    def _named(self, client: ModelClient) -> FleetReplica:
+        name = f"replica {next(self._names)} of {client!r}"
+        return FleetReplica(client, self._options.in_flight, name)
 
     def _ticket(self, request: ModelRequest, warm: bool = False) -> QueuedCall:
         rank = self._order.rank(request, self._clock.now(), warm)
@@ -247,11 +298,15 @@ class Fleet:
 
     async def _of_any(self, ask: Callable[[Tokenizing], Awaitable[T]]) -> T:
         self._check_open()
+        await self._known()
         try:
             return await of_any(self._replicas, ask)
         except ModelError:
             self._check_open()
             raise
+
+    async def _known(self) -> None:
+        """Wait until replicas are known, where that takes time. Raises: `ModelUnavailable`."""
 
     def _check_open(self) -> None:
         if self._closed:

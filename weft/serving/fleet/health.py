@@ -72,6 +72,8 @@ class ReplicaHealth:
 
         With `locate`, the call waits instead, as a replica may be started for it.
         """
+        if not self._replicas:
+            self._begin_outage()
         if not self._given_up:
             return
         if self._locate is None:
@@ -90,7 +92,7 @@ class ReplicaHealth:
 
     def overloaded(self, replica: FleetReplica, error: ModelOverloaded) -> None:
         """`replica` refused a call: it gets none for a while, and fewer at once afterwards."""
-        if replica.resting is not None or self._closed:
+        if replica.resting is not None or replica.leaving is not None or self._closed:
             return  # The call was sent before the replica was suspended.
         replica.overloads += 1
         replica.limit.overloaded(replica.running)
@@ -104,14 +106,26 @@ class ReplicaHealth:
 
     def failed(self, replica: FleetReplica, error: ModelError) -> None:
         """`replica` broke: suspend it until it answers again."""
-        if replica.broken is not None or self._closed:
+        if replica.broken is not None or replica.leaving is not None or self._closed:
             return
         replica.broken = error
         _logger.warning("%s is put aside until it answers again: %s", replica.name, error.message)
         replica.prefixes.forget()
         self._begin_recovery(replica)
-        if self._outage is None and all(other.broken for other in self._replicas):
-            self._outage = self._clock.call_later(self._options.outage_s, self._give_up)
+        self._begin_outage_if_all_broken()
+
+    def joined(self) -> None:
+        """A replica was added: an outage is over, and waiting calls may go there."""
+        self._end_outage()
+        self._admission.dispatch()
+
+    def left(self, replica: FleetReplica) -> None:
+        """A replica leaves: nothing waits for its recovery any longer."""
+        if replica.resting is not None:
+            replica.resting.cancel()
+        if replica.recovery is not None:
+            replica.recovery.cancel()
+        self._begin_outage_if_all_broken()
 
     async def aclose(self) -> None:
         """End all tasks and timers for good, and close the clients of replicas that moved."""
@@ -129,7 +143,7 @@ class ReplicaHealth:
             await client.aclose()
 
     def _begin_recovery(self, replica: FleetReplica) -> None:
-        task = asyncio.create_task(self._recover(replica))
+        task = replica.recovery = asyncio.create_task(self._recover(replica))
         self._recoveries.add(task)
         task.add_done_callback(self._recoveries.discard)
 
@@ -193,6 +207,14 @@ class ReplicaHealth:
         self._given_up = True
         self._admission.refuse_all(self._outage_error)
 
+    def _begin_outage_if_all_broken(self) -> None:
+        if all(other.broken or other.leaving for other in self._replicas):
+            self._begin_outage()
+
+    def _begin_outage(self) -> None:
+        if self._outage is None:
+            self._outage = self._clock.call_later(self._options.outage_s, self._give_up)
+
     def _end_outage(self) -> None:
         self._given_up = False
         if self._outage is not None:
@@ -201,6 +223,7 @@ class ReplicaHealth:
 
     def _outage_error(self) -> ModelUnavailable:
         errors = "; ".join(f"{replica.name}: {replica.broken}" for replica in self._replicas)
+        errors = errors or "there is none"
         return ModelUnavailable(
             f"no replica answered for {self._options.outage_s:g} s: {errors}"
             if self._given_up

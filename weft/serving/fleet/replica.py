@@ -6,6 +6,7 @@ covers everything before it. Blocks count characters or token ids, unlike the se
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 from bisect import bisect_left
@@ -144,6 +145,8 @@ class FleetReplica:
     broken      the failure that suspends it, or None; `health`
     resting     runs while it is suspended after an overload, else None; `health`
     overloads   refusals since the last success; `health`
+    recovery    probes it while it is broken; `health`
+    leaving     None, or it gets no more calls, and this is set when none runs; `fleet`, `admission`
     """
 
     def __init__(self, client: ModelClient, in_flight: int | None, name: str) -> None:
@@ -156,11 +159,13 @@ class FleetReplica:
         self.broken: ModelError | None = None
         self.resting: Timer | None = None
         self.overloads = 0
+        self.recovery: asyncio.Task[None] | None = None
+        self.leaving: asyncio.Event | None = None
 
     @property
     def usable(self) -> bool:
-        """True when the replica is not suspended. It may still be full."""
-        return self.broken is None and self.resting is None
+        """True when the replica is not suspended and does not leave. It may still be full."""
+        return self.broken is None and self.resting is None and self.leaving is None
 
     @property
     def has_room(self) -> bool:

@@ -38,14 +38,14 @@ _LOST: Final = frozenset(
 )
 
 
-def place(dsn: str) -> str:
-    """The location of a journal, without the secrets of its address. Raises: `StoreError`."""
+def place(dsn: str, kind: str = "journal") -> str:
+    """The location of what `kind` names, without the secrets of `dsn`. Raises: `StoreError`."""
     try:
         parts = conninfo.conninfo_to_dict(dsn)
     except psycopg.Error as error:
         raise StoreError("this is no address of a PostgreSQL database", hint=_REACH) from error
     host, name = parts.get("host") or "localhost", parts.get("dbname") or "its default database"
-    return f"the journal in {name} on {host}"
+    return f"the {kind} in {name} on {host}"
 
 
 @contextmanager
@@ -113,15 +113,15 @@ logging.getLogger("psycopg").addHandler(logging.NullHandler())  # errors reach t
 
 
 class PostgresPool:
-    """Runs statements and transactions on the database that `dsn` names.
+    """Runs statements and transactions on the database that `dsn` names, of what `kind` names.
 
     After a lost connection or a conflict they are repeated on another connection, for `retry_s`
     seconds at most; then a retryable `StoreError` is raised. Raises: `StoreError` when the database
     cannot be reached now.
     """
 
-    def __init__(self, dsn: str, *, retry_s: float) -> None:
-        self.where = place(dsn)
+    def __init__(self, dsn: str, *, retry_s: float, kind: str = "journal") -> None:
+        self.where = place(dsn, kind)
         self.client = f"process {os.getpid()} on {platform.node()}"[:63]
         self._dsn = dsn
         self._retry_s = retry_s

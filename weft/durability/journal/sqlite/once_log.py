@@ -23,6 +23,7 @@ from weft.core.ports.journal import Losses, LostRun, Record
 from weft.durability.journal.rows import START
 from weft.durability.journal.sqlite.tables import SqliteTables
 from weft.durability.journal.tables import RunRow
+from weft.durability.synced_folder import sync_folder
 
 _FLAGS: Final = os.O_RDWR | getattr(os, "O_BINARY", 0)
 _HEAD_BYTES: Final = 96
@@ -161,12 +162,7 @@ class OnceLog:
     def _sync_name(self) -> None:
         if not self._is_name_synced:
             for folder in (self._path.parent, self._path.parent.parent):
-                with suppress(PermissionError):  # Windows opens no folders
-                    descriptor = os.open(folder, os.O_RDONLY)
-                    try:
-                        os.fsync(descriptor)
-                    finally:
-                        os.close(descriptor)
+                sync_folder(folder)
             self._is_name_synced = True
 
 

@@ -21,7 +21,8 @@ _ELSEWHERE = HostResources(cores=(0,), quota_cores=1, memory_bytes=0)  # not use
 def ray_commands(spec: ServeSpec, engine: Engine) -> str:
     """The commands for each machine to serve `spec` on `spec.nodes` machines, with comments.
 
-    Secrets appear as the names of their environment variables.
+    Ray is told to ask for a token, as Ray 2.60 can. Secrets appear as the names of their
+    environment variables.
     Raises: `SpecError` as `launch` does, and for a single node; `ModelNotFound`.
     """
     if spec.nodes == 1:
@@ -30,7 +31,7 @@ def ray_commands(spec: ServeSpec, engine: Engine) -> str:
     refuse(spec, engine, shape_of(weights.folder) if weights.folder else UNKNOWN)
     argv = arguments(spec, engine, weights, spec.port or _SERVER_PORT, _ELSEWHERE)
     refuse_unknown_flags(argv, engine)
-    environment = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
+    environment = {"RAY_AUTH_MODE": "token", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
     if weights.here:
         environment["HF_HUB_OFFLINE"] = "1"
     here = _variables({"VLLM_HOST_IP": "ADDRESS_OF_THIS_MACHINE", **environment})
@@ -39,6 +40,8 @@ def ray_commands(spec: ServeSpec, engine: Engine) -> str:
         serve += f' VLLM_API_KEY="${spec.api_key_env}"'
     others = "the other machine" if spec.nodes == 2 else f"each of the other {spec.nodes - 1}"
     lines = [
+        "# Once: a token, and the same file ~/.ray/auth_token on every machine:",
+        "ray get-auth-token --generate",
         "# On the machine that is to be the head:",
         f"{here} ray start --head --port={_RAY_PORT}",
         f"# On {others}:",

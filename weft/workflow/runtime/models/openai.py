@@ -12,7 +12,7 @@ from weft.workflow.document.spec.declarations import ModelSpec
 from weft.workflow.document.spec.defects import check_choice, check_keys
 
 if TYPE_CHECKING:
-    from weft.serving.fleet import FleetOptions
+    from weft.serving.fleet import EndpointSource, FleetOptions
 
 CLIENT = frozenset(
     (
@@ -30,9 +30,10 @@ def check(spec: ModelSpec) -> None:
         hint = "such as http://127.0.0.1:8000/v1; or `use: vllm`, which starts a server"
         raise BuildError("a model behind an endpoint needs `base_url`", hint=hint)
     check_addresses(spec.base_url)
-    check_keys(spec.options, CLIENT | {"adapter", "fleet"})
+    check_keys(spec.options, CLIENT | {"adapter", "discover", "fleet"})
     client_options(spec.options)
     fleet_options(spec.options)
+    source_of(spec)
 
 
 def check_addresses(urls: Iterable[str]) -> None:
@@ -50,19 +51,45 @@ def check_addresses(urls: Iterable[str]) -> None:
 
 def make(spec: ModelSpec) -> ModelClient:
     """Raises: `BuildError`, `ModelRequestError`."""
-    from weft.serving.fleet import Fleet
+    from weft.serving.fleet import Fleet, FollowingFleet
     from weft.serving.openai import OpenAIModel
 
     options, urls = client_options(spec.options), spec.base_url or ()
+
+    def client(url: str) -> ModelClient:
+        return OpenAIModel(url, spec.model, api_key_env=spec.api_key_env, **options)
+
+    source = source_of(spec)
     try:
-        replicas = [
-            OpenAIModel(url, spec.model, api_key_env=spec.api_key_env, **options) for url in urls
-        ]
+        replicas = [client(url) for url in urls]  # with a source: only to check the options
     except (TypeError, ValueError) as error:
         raise ModelRequestError(f"the model {spec.model}: {error}") from error
+    if source is not None:
+        return FollowingFleet(spec.model, source, client, fleet_options(spec.options))
     if len(replicas) == 1 and "fleet" not in spec.options:
         return replicas[0]
     return Fleet(replicas, fleet_options(spec.options))
+
+
+def source_of(spec: ModelSpec) -> EndpointSource | None:
+    """Where replicas are found, if they come and go. Raises: `BuildError`."""
+    from weft.serving.fleet import DnsEndpoints
+
+    way, urls = spec.options.get("discover"), tuple(spec.base_url or ())
+    if way is None:
+        return None
+    if way != "dns":
+        hint = "dns: each address of the host of `base_url` is a replica"
+        raise BuildError(f"the option `discover` knows no way {way!r}", hint=hint)
+    if len(urls) != 1:
+        hint = "one `base_url`, whose host has several addresses"
+        raise BuildError("the option `discover` goes with one address", hint=hint)
+    try:
+        return DnsEndpoints(urls[0])
+    except ValueError as error:
+        raise BuildError(
+            f"the option `discover`: {error}", hint="http, inside a cluster"
+        ) from error
 
 
 def client_options(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,9 +26,10 @@ def check(spec: ModelSpec) -> None:
         openai.check_addresses(spec.base_url)
         check_keys(
             spec.options,
-            openai.CLIENT | {"adapter", "fleet"},
+            openai.CLIENT | {"adapter", "discover", "fleet"},
             "option for servers that run already:",
         )
+        openai.source_of(spec)
     else:
         check_keys(spec.options, openai.CLIENT | _OWN | _serving_fields())
         serve_spec(spec)
