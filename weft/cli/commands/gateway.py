@@ -91,6 +91,26 @@ def gateway(
         bool,
         typer.Option("--answers", help="Let clients answer what recorded runs ask: see the docs."),
     ] = False,
+    submissions: Annotated[
+        bool,
+        typer.Option("--submissions", help="Let clients submit runs to the journal's queue."),
+    ] = False,
+    worker: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Also execute so many queued runs at once, and continue those of a gateway that "
+            "died.",
+            min=0,
+        ),
+    ] = 0,
+    lease: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="On a server: how long after this gateway's death its runs wait for another one.",
+        ),
+    ] = "20s",
     journal: RecordJournal = None,
     durability: RecordDurability = None,
     no_warm: Annotated[
@@ -106,6 +126,7 @@ def gateway(
         byte_count(max_body, "--max-body"),
     )
     when = recording_durability(journal, durability)
+    wanted, lease_s = answers or submissions or bool(worker), seconds(lease)
     with report_errors(debug=debug):
         from weft.workflow import load
         from weft.workflow.apps.gateway import GatewayOptions, WorkflowGateway
@@ -121,7 +142,7 @@ def gateway(
             timeout_s=timeout_s,
             drain_s=drain_s,
         )
-        with server_journal(journal, when, wanted=answers) as opened:
+        with server_journal(journal, when, wanted=wanted, lease_s=lease_s) as opened:
             serving = WorkflowGateway(
                 [load(file) for file in files],
                 options,
@@ -131,6 +152,8 @@ def gateway(
                 journal=opened,
                 durability=when,
                 answers=answers,
+                submissions=submissions,
+                worker=worker,
             )
             serving.bind()
             code = asyncio.run(

@@ -102,7 +102,7 @@ class Run(RunHost):
     ) -> None:
         self._leaves = leaves
         self._unanswerable: set[NodeId] = set()
-        self._asks = False
+        self._asks, self._draining = False, ""
         self._left: tuple[PendingQuestion, ...] = ()
         self._effects = effects or EffectLedger()
         self._graph = graph
@@ -217,10 +217,23 @@ class Run(RunHost):
             PendingQuestion(self.id, node, ask.question, ask.schema, ask.tool, ask.arguments)
             for node, ask in questions.items()
         )
+        self._leave(f"nobody answers {', '.join(questions)} here")
+
+    def drain(self, reason: str) -> None:
+        """Start no more node functions; leave the run, unended, when those under way have ended."""
+        self._draining = reason
+        if self._begun:
+            self._step_soon()
+
+    def _leave_if_drained(self) -> None:
+        ends = self._left or self._inbox or self._scheduler.busy or self._scheduler.done
+        if not ends and len(self._tasks) <= len(self._waits):  # those only wait for other nodes
+            self._leave(self._draining)
+
+    def _leave(self, reason: str) -> None:
         if self._recorder is not None:
             self._recorder.leave()
-        nodes = ", ".join(questions)
-        self._signal(CancelRequested(f"nobody answers {nodes} here"))
+        self._signal(CancelRequested(reason))
 
     @property
     def elapsed_s(self) -> float:
@@ -256,6 +269,8 @@ class Run(RunHost):
                 self._perform(self._scheduler.advance(signals, now_s))
             if self._asks:
                 self._leave_if_stuck()
+            if self._draining:
+                self._leave_if_drained()
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a bug must not hang
             self._crash(error)
 
@@ -312,6 +327,8 @@ class Run(RunHost):
 
     def start(self, starts: Iterable[Start]) -> None:
         """Start node functions, except those that were stopped meanwhile."""
+        if self._draining:
+            return
         tasks, create, around = self._tasks, self._loop.create_task, self._context
         for start in starts:
             state = start.state

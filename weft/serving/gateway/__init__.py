@@ -11,4 +11,11 @@ from weft.serving.gateway.exchange import GatewayExchange, Report
 from weft.serving.gateway.gateway import Gateway
 from weft.serving.gateway.options import GatewayKeys, GatewayOptions
 
-__all__ = ["Gateway", "GatewayExchange", "GatewayKeys", "GatewayOptions", "Report", "ServedModel"]
+__all__ = [
+    "Gateway",
+    "GatewayExchange",
+    "GatewayKeys",
+    "GatewayOptions",
+    "Report",
+    "ServedModel",
+]

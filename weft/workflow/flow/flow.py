@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, Unpack, cast, overload
 
 from pydantic import ValidationError
 from typing_extensions import ParamSpec, TypeVar
@@ -46,6 +46,10 @@ from weft.workflow.runtime.results.result import FlowResult, Out
 from weft.workflow.runtime.results.run_stream import RunStream
 from weft.workflow.runtime.run import FlowRun
 from weft.workflow.runtime.tools.toolset import Toolset
+
+if TYPE_CHECKING:
+    from weft.workflow.flow.run_arguments import SubmitSettings
+    from weft.workflow.queue.submission import SubmittedRun
 
 _logger = logger("runs")
 
@@ -354,6 +358,22 @@ class Flow(FlowViews, Generic[In, Out, P]):
                 _logger.warning("%s: %s", claimed.run, note)
             settings.setdefault("questions", "pause")
             return cast(FlowRun[Out], resume_run(claimed, own=own, **settings))
+
+    def submit(
+        self, inputs: In | Mapping[str, Any] | None = None, /, **settings: Unpack[SubmitSettings]
+    ) -> SubmittedRun[Out]:
+        """Submit a run to the queue of a journal, for a `Worker`: here, or on another machine.
+
+            run = flow.submit({"topic": "rivers"}, key="order-17", journal="postgresql://...")
+            result = await run.result()
+
+        `key` is its id: submitted again with the same inputs, it is the same run. Blocks briefly.
+
+        Raises: `BuildError`, `InputError`, `RunExists` for a key with other inputs, `StoreError`.
+        """
+        from weft.workflow.queue.submission import submit_flow
+
+        return cast("SubmittedRun[Out]", submit_flow(self.unit, inputs, settings))
 
     @overload
     def run_sync(self, inputs: In, /, **settings: Unpack[FlowSettings]) -> FlowResult[Out]: ...

@@ -1,0 +1,1 @@
+"""Runs through the queue of a journal: submission, workers and schedules."""
