@@ -172,7 +172,9 @@ class ToolHost:
         made = []
         for client in {*self._outcomes, *self._lines}:
             lines = self._lines.pop(client, [])
-            calls, texts, size = [], [], 0
+            calls: list[int] = []
+            texts: list[bytes] = []
+            size = 0
             waiting = self._outcomes.get(client, deque())
             while waiting and len(calls) < _MOST_OUTCOMES and size < _MOST_BYTES:
                 call, text = waiting.popleft()
@@ -182,7 +184,12 @@ class ToolHost:
             if not waiting:
                 self._outcomes.pop(client, None)
             body = b"[" + b",".join(texts) + b"]"
-            header = {"kind": "outcomes", "client": client, "ended": calls, "logs": lines}
+            header: dict[str, Any] = {
+                "kind": "outcomes",
+                "client": client,
+                "ended": calls,
+                "logs": lines,
+            }
             if self._dropped:
                 header["dropped"], self._dropped = self._dropped, 0
             made.append(frame({**header, "clock": self.clock()}, body))

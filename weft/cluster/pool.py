@@ -81,7 +81,7 @@ class WorkerPool:
         self.used_at = time.monotonic()
         try:
             await self._member()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever Ray raises
             raise (error if isinstance(error, WeftError) else _unusable(error)) from None
 
     async def submit(self, client: str, calls: list[int], body: bytes, *, once: bool) -> None:
@@ -235,7 +235,7 @@ class WorkerPool:
         self._members.append(_Member(worker, (clock, time.monotonic())))
 
     def _keep(self, work: Any) -> asyncio.Task[Any]:
-        task = asyncio.ensure_future(work)
+        task: asyncio.Task[Any] = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._dropped)
         return task

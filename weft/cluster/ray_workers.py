@@ -7,8 +7,8 @@ Ray: what is lost is told, and weft decides.
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -80,13 +80,12 @@ class RayWorkers:
         ray.init(
             address=self._address,
             log_to_driver=False,
-            logging_level="ERROR",
+            logging_level=logging.ERROR,
             configure_logging=False,
             namespace="weft",
         )
-        self._actor = ray.remote(
-            num_cpus=0, max_restarts=0, max_task_retries=0, max_concurrency=_CONCURRENT
-        )(WorkerProcess)
+        remote: Callable[..., Any] = ray.remote
+        self._actor = remote(WorkerProcess)
 
     async def nodes(self, labels: tuple[str, ...]) -> list[str]:
         import ray
@@ -103,6 +102,10 @@ class RayWorkers:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         actor = self._actor.options(
+            num_cpus=0,
+            max_restarts=0,
+            max_task_retries=0,
+            max_concurrency=_CONCURRENT,
             scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
         ).remote(settings["content"], settings["code"])
         worker = RayWorker(node, actor)
@@ -122,12 +125,3 @@ class RayWorkers:
             worker.kill()
             raise error_of(header["error"])
         return worker
-
-
-def ray_environment() -> Mapping[str, str]:
-    """Variables that Ray reads before it is imported: no usage report, short reconnecting."""
-    return {"RAY_USAGE_STATS_ENABLED": "0", **_own()}
-
-
-def _own() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name.startswith("RAY_")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,11 +12,13 @@ from platformdirs import user_cache_path
 
 from weft.core.errors import BuildError
 from weft.core.ids import is_name
+from weft.core.keywords import expect
 from weft.core.suggestion import unknown
 
 DEFAULT_POOL: Final = "default"
 LOCAL: Final = "local"
 """As a placement: in the process of weft."""
+MAX_WORKERS: Final = 64
 _KEYS: Final = ("labels", "workers")
 
 
@@ -36,9 +38,11 @@ class Pool:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", tuple(self.labels))
-        if type(self.workers) is not int or not 1 <= self.workers <= 64:
-            raise BuildError(f"a pool has 1 to 64 workers on each node, not {self.workers!r}")
-        if not all(isinstance(label, str) and label for label in self.labels):
+        workers: object = self.workers
+        if type(workers) is not int or not 1 <= workers <= MAX_WORKERS:
+            raise BuildError(f"a pool has 1 to {MAX_WORKERS} workers on each node, not {workers!r}")
+        labels: tuple[object, ...] = self.labels
+        if not all(isinstance(label, str) and label for label in labels):
             raise BuildError(f"labels of a pool are names, not {self.labels!r}")
 
 
@@ -66,15 +70,19 @@ class Ray:
     silence_s: float = 6.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.address, str) or not isinstance(self.pools, Mapping):
-            raise BuildError("weft.Ray takes an address and pools by name", hint='"HOST:PORT"')
+        expect(self.address, str, "`address` is HOST:PORT", '"10.0.0.1:6379"')
+        expect(self.pools, Mapping, "`pools` maps names to pools", '{"gpu": {"labels": ["gpu"]}}')
         if self.address and not _is_address(self.address):
             hint = "HOST:PORT; ray:// is too slow for tools: run weft in the cluster's network"
             raise BuildError(f"{self.address!r} is no address of a Ray cluster", hint=hint)
         if not self.silence_s > 0:
             raise BuildError(f"`silence_s` must be positive, got {self.silence_s!r}")
         pools = {name: _pool(name, given) for name, given in self.pools.items()}
-        object.__setattr__(self, "pools", pools or {DEFAULT_POOL: Pool()})
+        object.__setattr__(self, "pools", pools)
+
+    def with_pools(self, pools: Mapping[str, Pool | Mapping[str, Any]]) -> Ray:
+        """The same cluster; `pools` where it has none, and one pool of all nodes without any."""
+        return replace(self, pools=self.pools or pools or {DEFAULT_POOL: Pool()})
 
     @property
     def content_folder(self) -> Path:

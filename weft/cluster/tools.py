@@ -48,7 +48,7 @@ class RayTools:
 
     def __init__(self, tools: Toolbox, ray: Ray, connect: Connect | None = None) -> None:
         self._tools = tools
-        self._ray = ray
+        self._ray = ray.with_pools({})
         self._connect = connect
         self._pools: dict[str, str] = {}
         self._packed: dict[str, PackedTool] = {}

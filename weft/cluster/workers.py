@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Coroutine, Mapping
+from typing import Any, Protocol, TypeVar
 
 from weft.cluster.code import ShippedCode
 from weft.cluster.frames import frame
 from weft.cluster.host import ToolHost, error_data
 from weft.core.errors import convert
 from weft.durability.content_folder import FolderContentStore
+
+T = TypeVar("T")
 
 
 class Worker(Protocol):
@@ -92,6 +94,6 @@ class WorkerProcess:
         return self._host
 
 
-async def wrapped(host: ToolHost, work: Any) -> Any:
+async def wrapped(host: ToolHost, work: Coroutine[Any, Any, T]) -> T:
     """The result of `work`, run in the loop of `host`."""
     return await asyncio.wrap_future(host.run(work))
