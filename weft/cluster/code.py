@@ -115,18 +115,37 @@ def packed(root: Path, inside: str) -> bytes:
 
     Raises: `PlacementError` beyond `MAX_CODE_FILES` or `MAX_CODE_BYTES`.
     """
-    buffer, total = io.BytesIO(), 0
+    files, states, total = [], [], 0
+    for file, name in _files(root, inside):
+        state = file.stat()
+        files.append((file, name))
+        states.append((name, state.st_mtime_ns, state.st_size, state.st_ino))
+        total += state.st_size
+        if len(files) > MAX_CODE_FILES or total > MAX_CODE_BYTES:
+            raise PlacementError(
+                f"there are too many Python files in {root}",
+                hint=f"at most {MAX_CODE_FILES:,} files of {MAX_CODE_BYTES:,} bytes: give the "
+                "tools a folder of their own",
+            )
+    known = _PACKED.get(root)
+    if known is None or known[0] != states:
+        known = states, _archive(files)
+        if len(_PACKED) >= _MOST_PACKED:
+            _PACKED.clear()
+        _PACKED[root] = known
+    return known[1]
+
+
+_PACKED: Final[dict[Path, tuple[list[tuple[str, int, int, int]], bytes]]] = {}
+_MOST_PACKED: Final = 8
+
+
+def _archive(files: list[tuple[Path, str]]) -> bytes:
+    buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for count, (file, name) in enumerate(_files(root, inside)):
-            content = file.read_bytes()
-            total += len(content)
-            if count >= MAX_CODE_FILES or total > MAX_CODE_BYTES:
-                raise PlacementError(
-                    f"there are too many Python files in {root}",
-                    hint=f"at most {MAX_CODE_FILES:,} files of {MAX_CODE_BYTES:,} bytes: give the "
-                    "tools a folder of their own",
-                )
-            archive.writestr(zipfile.ZipInfo(name, _EPOCH), content, zipfile.ZIP_DEFLATED)
+        for file, name in files:
+            entry = zipfile.ZipInfo(name, _EPOCH)
+            archive.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
 
 

@@ -86,7 +86,8 @@ class BridgeLink:
                 self._received(*message)
         except (WeftError, KeyError, TypeError, ValueError):
             pass  # a bridge that talks nonsense is as good as lost
-        await self._close()
+        finally:
+            await self._close()
         self._ended()
 
     async def _close(self) -> None:

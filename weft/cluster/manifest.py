@@ -89,9 +89,7 @@ class _PodTemplate:
         volumes: list[dict[str, Any]] = [
             {"name": "token", "secret": {"secretName": f"{self._name}-token", "defaultMode": 0o440}}
         ]
-        mounts: list[dict[str, Any]] = [
-            {"name": "token", "mountPath": _MOUNTED, "readOnly": True}
-        ]
+        mounts: list[dict[str, Any]] = [{"name": "token", "mountPath": _MOUNTED, "readOnly": True}]
         if self._claim:
             volumes.append({"name": "content", "persistentVolumeClaim": {"claimName": self._claim}})
             mounts.append({"name": "content", "mountPath": _CONTENT})

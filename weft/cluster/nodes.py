@@ -94,6 +94,10 @@ class LocalCluster:
                 kill_group(node.pid, node.mark)
             else:
                 kill_marked(node.mark)
+        own = {node.pid for node in self.nodes}
+        for process in [each for each in _CHILDREN if each.pid in own]:
+            process.wait()
+            _CHILDREN.remove(process)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -156,6 +160,7 @@ class ClusterStarter:
                 start_new_session=True,
                 cwd=self.folder,
             )
+        _CHILDREN.append(process)
         node = ClusterNode(name, host, process.pid, mark, tuple(labels))
         self.nodes.append(node)
         deadline = time.monotonic() + START_S
@@ -164,7 +169,6 @@ class ClusterStarter:
                 said = log.read_text("utf-8", "replace").strip()[-_SHOWN:]
                 raise ClusterError(f"{name} of the cluster did not start: {said}")
             time.sleep(_PAUSE_S)
-        _CHILDREN.append(process)
         return node
 
 

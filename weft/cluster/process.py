@@ -121,6 +121,11 @@ class BridgeCache:
             self._users[key] += 1
             return bridge
 
+    def running(self) -> set[int]:
+        """The process ids of the bridges that run."""
+        with self._lock:
+            return {each.pid for each in self._bridges.values() if each.is_alive}
+
     def release(self, bridge: BridgeProcess) -> None:
         """The caller no longer uses `bridge`; without users it ends after `LINGER_S`."""
         with self._lock:

@@ -57,12 +57,12 @@ class RayTools:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._store: ContentStore = FolderContentStore(ray.content_folder)
 
-    def place(self, name: str, on: str | None = None) -> str | None:
-        """Place the tool `name`: on the pool `on`, or as `Ray.pool_of` says; None: it stays here.
+    def place(self, tool: Tool[..., Any], on: str | None = None) -> str | None:
+        """Place `tool`: on the pool `on`, or as `Ray.pool_of` says; None: it stays here.
 
         Raises: `BuildError` for an unknown pool, `PlacementError` for what no worker can import.
         """
-        tool = self._tools.get(name)
+        name = tool.spec.name
         pool = self._ray.pool_of(on, tool.resource)
         if pool is None:
             self._pools.pop(name, None)
@@ -180,7 +180,8 @@ class RayTools:
         packed_one = self._packed[name]
         key = self._pools[name], packed_one.root
         made = self._routes.get(key)
-        if made is None or made.get_loop() is not asyncio.get_running_loop():
+        failed = made is not None and made.done() and made.exception() is not None
+        if made is None or failed or made.get_loop() is not asyncio.get_running_loop():
             made = self._routes[key] = asyncio.ensure_future(self._made_route(name, packed_one))
         if made.done():
             return made.result()

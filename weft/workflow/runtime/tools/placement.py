@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from weft.agents.tools import Toolbox
+from weft.agents.tools import Tool, Toolbox
 from weft.cluster.settings import LOCAL, Ray
 from weft.core.errors import PlacementError
 from weft.core.ports import ToolRunner
@@ -34,16 +34,18 @@ class ToolPlacement:
         self._tools = RayTools(tools, self._ray)
         return self._tools
 
-    def place(self, name: str, on: str | None) -> None:
-        """Place the tool `name`, whose declaration says `on`.
+    def place(self, tool: Tool[..., Any], on: str | None) -> None:
+        """Place `tool`, whose declaration says `on`.
 
         Raises: `BuildError` for an unknown pool, `PlacementError` for what cannot be placed.
         """
         if self._tools is not None:
-            self._tools.place(name, on)
+            self._tools.place(tool, on)
         elif on not in (None, LOCAL) and not self._is_forced:
             hint = "write `run: {on: ray}`, or run it with `--on ray` or `--on local`"
-            raise PlacementError(f"{name} is to run on the pool {on}, without a cluster", hint=hint)
+            raise PlacementError(
+                f"{tool.spec.name} is to run on the pool {on}, without a cluster", hint=hint
+            )
 
     async def aclose(self) -> None:
         """Cancel what runs on the cluster, and leave it."""

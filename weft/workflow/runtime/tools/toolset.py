@@ -334,11 +334,11 @@ class Toolset:
     def _tool(self, unit: Unit, text: str) -> Tool[..., Any]:
         key = unit, text
         if key not in self._names:
-            tool = tool_of(unit, text)
             name = self._free(_short(text))
-            self._toolbox.add(tool, name)
+            tool = tool_of(unit, text).named(name)
             declared = unit.document.tools.get(text)
-            self._placement.place(name, None if declared is None else declared.on)
+            self._placement.place(tool, None if declared is None else declared.on)
+            self._toolbox.add(tool)
             self._names[key] = name
         return self._toolbox.get(self._names[key])
 
