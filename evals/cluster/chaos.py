@@ -45,8 +45,8 @@ class Chaos:
         return self.programs * (self.pure + self.booked + self.charged)
 
 
-FULL: Final = Chaos(1_000, 60, 30, 10, 300, 1.5, 7_200.0)
-QUICK: Final = Chaos(20, 60, 30, 10, 12, 1.5, 150.0)
+FULL: Final = Chaos(1_000, 60, 30, 10, 320, 1.0, 7_200.0)
+QUICK: Final = Chaos(150, 60, 30, 10, 40, 1.5, 300.0)
 
 
 class Victims:

@@ -17,7 +17,7 @@ from weft.cluster.settings import Ray
 from weft.core.errors import BuildError, StoreError, UnknownReference, WeftError
 
 HERE: Final = Path(__file__).parent
-AT_ONCE: Final = 4
+AT_ONCE: Final = 2
 
 
 async def main(folder: Path) -> None:

@@ -23,7 +23,7 @@ async def text(length: int) -> str:
 @weft.tool(pure=True)
 async def square(n: int) -> int:
     """Takes a moment."""
-    await asyncio.sleep(0.02)
+    await asyncio.sleep(0.1)
     return n * n
 
 

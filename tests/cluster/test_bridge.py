@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cluster import far_tools
+from tests.cluster.tasks import all_of
 from tests.cluster.fake_workers import FakeBridge, FakeWorker, FakeWorkers
 from weft.agents.tools import Tool, Toolbox, tool, tool_logs
 from weft.cluster.dispatch import MAX_BATCH, MAX_SENDINGS
@@ -64,13 +65,13 @@ async def until(holds: Callable[[], bool]) -> None:
 def test_a_step_travels_in_few_batches_over_all_workers(tmp_path: Path) -> None:
     async def case(tools: RayTools, bridge: FakeBridge) -> list[int]:
         call = tools.bound("square")
-        found = await asyncio.gather(*(call({"n": n}) for n in range(1_000)))
+        found = await all_of(*(call({"n": n}) for n in range(1_000)))
         sizes = [size for worker in bridge.workers.started for size in worker.batches]
         assert sum(sizes) == 1_000
         assert max(sizes) <= MAX_BATCH
         assert len(sizes) <= 6
         assert all(worker.batches for worker in bridge.workers.started)
-        return list(found)
+        return found
 
     assert run(tmp_path, case, far_tools.square) == [n * n for n in range(1_000)]
 
@@ -80,7 +81,7 @@ def test_a_slow_call_holds_nobody_up(tmp_path: Path) -> None:
         file = tmp_path / "a"
         slow = asyncio.ensure_future(tools.call("wait", {"file": str(file)}))
         quick = [tools.call("square", {"n": n}) for n in range(50)]
-        assert await asyncio.gather(*quick) == [n * n for n in range(50)]
+        assert await all_of(*quick) == [n * n for n in range(50)]
         assert not slow.done()
         assert len(bridge.workers.started) == 1
         slow.cancel()
@@ -119,7 +120,7 @@ def test_a_batch_form_is_called_on_the_worker(tmp_path: Path) -> None:
 
 def test_an_isolated_tool_has_a_process_on_the_worker(tmp_path: Path) -> None:
     async def case(tools: RayTools, _: FakeBridge) -> Any:
-        return await asyncio.gather(tools.call("apart", {}), tools.call("place", {}))
+        return await all_of(tools.call("apart", {}), tools.call("place", {}))
 
     apart, place = run(tmp_path, case, far_tools.apart, far_tools.place)
     assert apart != place
@@ -128,7 +129,7 @@ def test_an_isolated_tool_has_a_process_on_the_worker(tmp_path: Path) -> None:
 def test_calls_that_must_not_be_repeated_travel_alone(tmp_path: Path) -> None:
     async def case(tools: RayTools, bridge: FakeBridge) -> list[int]:
         files = [{"file": str(tmp_path / f"f{number}")} for number in range(10)]
-        await asyncio.gather(*(tools.call("charge", each) for each in files))
+        await all_of(*(tools.call("charge", each) for each in files))
         return [size for worker in bridge.workers.started for size in worker.batches]
 
     assert run(tmp_path, case, far_tools.charge) == [1] * 10
@@ -314,7 +315,7 @@ def test_a_bridge_that_ends_repeats_what_may_be_repeated(tmp_path: Path) -> None
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         bridge.crash()
-        return list(await asyncio.gather(*calls))
+        return await all_of(*calls)
 
     assert run(tmp_path, case, far_tools.square) == [n * n for n in range(100)]
 
@@ -333,8 +334,9 @@ def test_tools_go_to_the_pool_of_their_label(tmp_path: Path) -> None:
 def test_other_errors_of_a_worker_are_no_end_of_others(tmp_path: Path) -> None:
     async def case(tools: RayTools, _: FakeBridge) -> list[Any]:
         calls = [{"file": "/nowhere/at/all"}, {"file": str(tmp_path / "a")}]
-        made = (tools.call("unsure", each) for each in calls)
-        return list(await asyncio.gather(*made, return_exceptions=True))
+        made = [asyncio.ensure_future(tools.call("unsure", each)) for each in calls]
+        await asyncio.wait(made)
+        return [task.exception() or task.result() for task in made]
 
     failed, done = run(tmp_path, case, far_tools.unsure)
     assert isinstance(failed, ToolRaised)

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.cluster import far_tools
+from tests.cluster.tasks import all_of
 from tests.conformance.far_tool_runner import FarToolRunnerConformance
 from weft.agents.process_tree import VARIABLE
 from weft.agents.tools import Tool, Toolbox, tool
@@ -101,7 +102,7 @@ async def begun(file: Path) -> None:
 
 def test_a_label_chooses_the_node_and_all_nodes_work(cluster: LocalCluster) -> None:
     async def places(tools: RayTools) -> set[int]:
-        return set(await asyncio.gather(*(tools.call("place", {}) for _ in range(60))))
+        return set(await all_of(*(tools.call("place", {}) for _ in range(60))))
 
     everywhere = run(cluster, places, far_tools.place)
     labelled = run(cluster, places, far_tools.place, pools={"default": Pool(("gpu",))})
@@ -119,11 +120,11 @@ def test_a_worker_that_is_killed_loses_no_call_that_may_be_repeated(
             asyncio.ensure_future(tools.call("wait", {"file": str(tmp_path / str(number))}))
             for number in range(3)
         ]
-        await asyncio.gather(*(begun(tmp_path / str(number)) for number in range(3)))
+        await all_of(*(begun(tmp_path / str(number)) for number in range(3)))
         calls = [asyncio.ensure_future(tools.call("square", {"n": n})) for n in range(2_000)]
         await asyncio.sleep(0)
         os.kill(await tools.call("place", {}), signal.SIGKILL)
-        assert await asyncio.gather(*calls) == [n * n for n in range(2_000)]
+        assert await all_of(*calls) == [n * n for n in range(2_000)]
         done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         assert all(isinstance(task.exception(), WorkerLost) for task in done)
         for task in waiting:
@@ -161,7 +162,7 @@ def test_a_bridge_that_is_killed_is_replaced(cluster: LocalCluster) -> None:
         calls = [asyncio.ensure_future(tools.call("square", {"n": n})) for n in range(2_000)]
         await asyncio.sleep(0)
         os.kill(bridge, signal.SIGKILL)
-        assert await asyncio.gather(*calls) == [n * n for n in range(2_000)]
+        assert await all_of(*calls) == [n * n for n in range(2_000)]
         assert bridge not in BRIDGES.running()
 
     run(cluster, case, far_tools.square)
