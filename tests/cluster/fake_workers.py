@@ -104,7 +104,7 @@ class FakeWorkers:
 
 
 class FakeBridge:
-    """Opens links to a bridge in this process; `crash` ends it, and the next link starts another."""
+    """Opens links to a bridge in this process; after `crash` the next link starts another one."""
 
     def __init__(self, workers: FakeWorkers | None = None) -> None:
         self.workers = workers or FakeWorkers()

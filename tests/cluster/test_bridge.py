@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.cluster import far_tools
-from tests.cluster.tasks import all_of
 from tests.cluster.fake_workers import FakeBridge, FakeWorker, FakeWorkers
+from tests.cluster.tasks import all_of
 from weft.agents.tools import Tool, Toolbox, tool, tool_logs
 from weft.cluster.dispatch import MAX_BATCH, MAX_SENDINGS
 from weft.cluster.settings import Pool, Ray

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -31,7 +31,7 @@ _REPEATED: Final = ("pure", "idempotent")
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class PoolRoute:
     """A pool with a package of code, as the bridge knows it."""
 
     header: Mapping[str, Any]
@@ -54,7 +54,7 @@ class _Call:
 class _Lane:
     """The calls of one route. `workers`: as many as there are, None before it is known."""
 
-    route: Route
+    route: PoolRoute
     waiting: deque[_Call] = field(default_factory=deque)
     sent: dict[int, _Call] = field(default_factory=dict)
     sent_bytes: int = 0
@@ -78,7 +78,7 @@ class Dispatcher:
 
     async def call(
         self,
-        route: Route,
+        route: PoolRoute,
         ref: ToolRef,
         key: str,
         kind: str,
@@ -309,6 +309,3 @@ def _copy(error: WeftError) -> WeftError:
     from weft.agents.reuse.fusion import copy_error
 
     return copy_error(error)
-
-
-Sink = Callable[[str], None]

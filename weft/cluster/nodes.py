@@ -19,6 +19,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ import weft
 from weft.agents.process_tree import environment, kill_group, new_mark
 from weft.cluster.settings import home
 from weft.core.errors import BuildError, ClusterError
+from weft.core.extras import advice
 
 START_S: Final = 90.0
 _STATE: Final = "cluster.json"
@@ -176,12 +178,16 @@ _CHILDREN: Final[list[subprocess.Popen[bytes]]] = []
 """Nodes that this process started: they outlive it, unless somebody stops them."""
 
 
+def check_ray() -> None:
+    """Raises: `ClusterError` where Ray is not installed."""
+    if find_spec("ray") is None:
+        message = "the package ray is missing for clusters"
+        raise ClusterError(message, hint=advice("ray"), retryable=False)
+
+
 def ray_start() -> list[str]:
     """The command that starts a node, of this interpreter's Ray. Raises: `ClusterError`."""
-    from importlib.util import find_spec
-
-    if find_spec("ray") is None:
-        raise ClusterError("Ray is not installed", hint='pip install "weft[ray]"')
+    check_ray()
     run = "import sys; from ray.scripts.scripts import main; sys.exit(main())"
     return [sys.executable, "-P", "-c", run, "start", "--disable-usage-stats"]
 

@@ -72,7 +72,7 @@ class BridgeProcess:
         why = "it gave no sign" if not ready else log.read_text("utf-8", "replace")[-_SHOWN:]
         raise ClusterError(
             f"the bridge to the cluster did not start: {why}".strip(),
-            hint='is Ray installed here? pip install "weft[ray]"',
+            hint="its process ended before it was connected",
         )
 
     def close(self) -> None:

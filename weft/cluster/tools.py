@@ -16,11 +16,11 @@ from weft.agents.tools import Tool, Toolbox
 from weft.agents.tools.approval import ApprovalRule
 from weft.agents.tools.context import current_sink
 from weft.cluster.code import PackedTool, packed, packed_tool
-from weft.cluster.dispatch import Dispatcher, Route
+from weft.cluster.dispatch import Dispatcher, PoolRoute
 from weft.cluster.frames import read_json
 from weft.cluster.host import INLINE_BYTES, error_of
 from weft.cluster.link import BridgeLink, Connect
-from weft.cluster.nodes import running_cluster
+from weft.cluster.nodes import check_ray, running_cluster
 from weft.cluster.settings import Ray
 from weft.core.call_context import current_key
 from weft.core.errors import ClusterError, WeftError, convert
@@ -52,7 +52,7 @@ class RayTools:
         self._connect = connect
         self._pools: dict[str, str] = {}
         self._packed: dict[str, PackedTool] = {}
-        self._routes: dict[tuple[str, Path | None], asyncio.Future[Route]] = {}
+        self._routes: dict[tuple[str, Path | None], asyncio.Future[PoolRoute]] = {}
         self._dispatcher: Dispatcher | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._store: ContentStore = FolderContentStore(ray.content_folder)
@@ -168,6 +168,7 @@ class RayTools:
         return self._dispatcher
 
     async def _open(self, received: Any, ended: Any) -> BridgeLink:
+        check_ray()
         address, token = self._ray.address, self._ray.token_file
         if not address:
             here = running_cluster()
@@ -175,7 +176,7 @@ class RayTools:
         command = [*COMMAND, address]
         return await BridgeLink.open(command, ray_settings(token), received, ended)
 
-    async def _route(self, name: str) -> Route:
+    async def _route(self, name: str) -> PoolRoute:
         """The route of a tool; its code is packed and stored once."""
         packed_one = self._packed[name]
         key = self._pools[name], packed_one.root
@@ -187,13 +188,13 @@ class RayTools:
             return made.result()
         return await asyncio.shield(made)
 
-    async def _made_route(self, name: str, tool: PackedTool) -> Route:
+    async def _made_route(self, name: str, tool: PackedTool) -> PoolRoute:
         digest = ""
         if tool.root is not None:
             archive = await asyncio.to_thread(packed, tool.root, tool.inside)
             digest = await self._store.put(archive)
         pool = self._ray.pool(self._pools[name])
-        return Route(
+        return PoolRoute(
             {
                 "labels": pool.labels,
                 "workers": pool.workers,

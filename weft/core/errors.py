@@ -114,8 +114,7 @@ class WeftError(Exception):
         self.message = message
         self.hint = hint
         self.node = node
-        if retryable is not None:
-            self.retryable = retryable
+        self.retryable = self.retryable if retryable is None else retryable
 
     def __str__(self) -> str:
         where = f"{self.node}: " if self.node else ""
