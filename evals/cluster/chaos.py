@@ -91,7 +91,8 @@ class Victims:
                     os.kill(pid, signal.SIGCONT)
 
     def _workers(self) -> list[int]:
-        return [pid for pid, name in _processes() if b"ray::WorkerProcess" in name]
+        found = [pid for pid, name in _processes() if b"ray::WorkerProcess" in name]
+        return [pid for pid in found if any(_is_of(pid, node) for node in self._starter.nodes)]
 
     def _worker(self) -> bool:
         found = self._workers()

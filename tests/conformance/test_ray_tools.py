@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import weft
 from tests.cluster import far_tools
 from tests.cluster.tasks import all_of
 from tests.conformance.far_tool_runner import FarToolRunnerConformance
@@ -25,6 +26,7 @@ from weft.cluster.process import BRIDGES
 from weft.cluster.settings import Pool, Ray
 from weft.cluster.tools import RayTools
 from weft.core.errors import EffectUnknown, WorkerLost
+from weft.core.ids import NodeId
 from weft.core.ports import ToolRunner
 
 pytestmark = pytest.mark.vllm
@@ -185,3 +187,49 @@ def test_credentials_travel_by_name_and_are_in_no_log(cluster: LocalCluster) -> 
         content = path.read_bytes()
         assert CREDENTIAL.encode() not in content, path
         assert token not in content, path
+
+
+TOOLS = """
+import os
+from pathlib import Path
+
+import weft
+
+
+@weft.tool
+def where(n: int) -> int:
+    return os.getpid()
+
+
+@weft.tool(effect="once")
+def dies(file: str) -> int:
+    Path(file).touch()
+    os.kill(os.getpid(), 9)
+    return 1
+"""
+FLOW = """
+name: far
+inputs: {numbers: {type: array, items: {type: integer}}, file: string}
+tools: {where: "./tools.py:where", dies: {use: "./tools.py:dies", on: gpu}}
+run: {on: ray, pools: {default: {}, gpu: {labels: [gpu]}}}
+nodes:
+  each: {map: "{{ numbers }}", as: n, do: {tool: where, with: {n: "{{ n }}"}}}
+  dead: {tool: dies, with: {file: "{{ file }}"}, retry: 3}
+outputs: {each: "{{ each }}", dead: "{{ dead }}"}
+"""
+
+
+def test_a_recorded_flow_tells_what_is_unknown(cluster: LocalCluster, tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text(TOOLS, "utf-8")
+    (tmp_path / "far.yaml").write_text(FLOW, "utf-8")
+    flow = weft.load(tmp_path / "far.yaml")
+    inputs = {"numbers": list(range(60)), "file": str(tmp_path / "acted")}
+    journal = tmp_path / "journal.sqlite"
+    result = flow.run_sync(inputs, on=ray_of(cluster), run="far", journal=journal)
+    assert result.status == "partial"
+    pids = set(result.outputs["each"])
+    assert len(pids) == 3
+    assert os.getpid() not in pids
+    assert isinstance(result.errors[NodeId("dead")], EffectUnknown)
+    assert [unsettled.tool for unsettled in result.unsettled] == ["dies"]
+    assert (tmp_path / "acted").exists()

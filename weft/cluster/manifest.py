@@ -15,7 +15,7 @@ _NAME: Final = re.compile(r"[a-z]([a-z0-9-]{0,48}[a-z0-9])?", re.ASCII)
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _ENTRY: Final = "token"
 _MOUNTED: Final = "/etc/weft/token"
-_CONTENT: Final = "/var/lib/weft/content"
+_CONTENT: Final = "/var/lib/weft-content"
 
 
 def manifests(
