@@ -11,12 +11,13 @@ ROOT = Path(__file__).parent.parent / "weft"
 MAY_IMPORT = {
     "cli": {
         *("workflow", "agents", "planner", "reasoning", "durability", "engine", "validation"),
-        *("serving", "training", "decoding", "core"),
+        *("serving", "training", "decoding", "cluster", "core"),
     },
     "workflow": {
         *("agents", "planner", "reasoning", "durability", "engine", "validation", "core"),
-        *("serving", "training", "decoding"),
+        *("serving", "training", "decoding", "cluster"),
     },
+    "cluster": {"agents", "durability", "engine", "validation", "serving", "core"},
     "agents": {"planner", "reasoning", "durability", "engine", "validation", "core"},
     "planner": {"durability", "engine", "core"},
     "reasoning": {"engine", "core"},
@@ -46,6 +47,7 @@ OWNERS = {
     "gguf": {"serving"},
     "weft_weights": {"decoding"},
     "psutil": {"serving"},
+    "ray": {"cluster"},
     "starlette": {"serving"},
     "uvicorn": {"serving"},
     "prometheus_client": {"serving"},

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from weft.agents.reuse import ReusingTools
     from weft.agents.tools import Batch, Isolation, Tool, Toolbox, ToolContext, tool
     from weft.agents.tools.declaration import tool_from_schema
+    from weft.cluster.settings import Ray
     from weft.core.budget import Budget
     from weft.core.call_context import idempotency_key
     from weft.core.content import Audio, File, Image
@@ -64,6 +65,7 @@ _NAMES = {
     "weft.agents.reuse": "ReusingTools",
     "weft.agents.tools": "Batch Isolation Tool ToolContext Toolbox tool",
     "weft.agents.tools.declaration": "tool_from_schema",
+    "weft.cluster.settings": "Ray",
     "weft.core.budget": "Budget",
     "weft.core.call_context": "idempotency_key",
     "weft.core.content": "Audio File Image",
@@ -122,6 +124,7 @@ __all__ = [
     "OpenApiTools",
     "PendingQuestion",
     "Question",
+    "Ray",
     "ReusingTools",
     "RunStream",
     "SandboxLimits",

@@ -104,8 +104,12 @@ class ToolRunnerConformance:
     def test_what_a_tool_raises_is_told_with_its_cause(self, function: Callable[..., Any]) -> None:
         with pytest.raises(ToolRaised, match="no luck") as raised:
             self.call(function, reason="no luck")
-        assert isinstance(raised.value.__cause__, ValueError)
+        self.check_cause(raised.value)
         assert not raised.value.retryable
+
+    def check_cause(self, error: ToolRaised) -> None:
+        """The `ValueError` of the tool, as an exception; from another process it is data."""
+        assert isinstance(error.__cause__, ValueError)
 
     def test_our_own_errors_pass_unchanged(self) -> None:
         with pytest.raises(Cancelled, match="on purpose"):

@@ -72,6 +72,7 @@ _tools = st.sampled_from(
         {"use": "./tools.py:search"},
         {"use": "pack.mod:f", "isolate": {"timeout": "5s", "memory": "512MiB"}},
         {"use": "pack.mod:f", "isolate": True},
+        {"use": "pack.mod:f", "on": "gpu"},
     ]
 )
 _budgets = st.fixed_dictionaries(
@@ -105,6 +106,13 @@ def _runs(models: list[str]) -> st.SearchStrategy[dict[str, Any]]:
             "limits": st.dictionaries(st.sampled_from(models), st.integers(1, 9), max_size=2),
             "budget": _budgets,
             "seed": st.integers(0, 9),
+            "on": st.just("ray"),
+            "address": st.just("10.0.0.1:6379"),
+            "content": st.just("/shared"),
+            "token_file": st.just("/run/token"),
+            "pools": st.dictionaries(
+                names, st.just({}) | st.just({"labels": ["gpu"], "workers": 2}), max_size=2
+            ),
         },
     )
 

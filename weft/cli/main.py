@@ -91,7 +91,7 @@ app = application(
         *("serve", "ps", "stop", "gateway", "mcp", "ui", "plan-serve"),
         *("train-drafter", "export-drafter", "train-diffusion"),
         *("check", "decoders", "doctor", "graph", "init", "schema", "version"),
-        *("model", "runs", "conversations"),
+        *("model", "runs", "conversations", "cluster"),
     ),
 )
 

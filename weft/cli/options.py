@@ -6,14 +6,15 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from weft.core.errors import InputError, SourceError
+from weft.core.errors import BuildError, InputError, SourceError
 
 if TYPE_CHECKING:
-    from weft.workflow.document.spec.settings import Durability
+    from weft.cluster.settings import Ray
+    from weft.workflow.document.spec.settings import Durability, RunSpec
 
 
 _RUN_NAME = re.compile(r"\w[\w.:-]{0,99}")
@@ -256,6 +257,15 @@ ApproveCalls = Annotated[
         help="Approve every call of a tool that needs an approval. Other questions stay open.",
     ),
 ]
+OnCluster = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="ray[:HOST:PORT]",
+        help="Run the tools on a Ray cluster: this one, that of the workflow, or the one of `weft "
+        "cluster up`. local: in this process.",
+    ),
+]
 DEFAULT_MODEL = "local:smollm2-135m-instruct"
 _HOSTED = ("anthropic:", "gemini:")
 
@@ -311,6 +321,22 @@ def _behind(name: str) -> str:
 def _decoding(name: str, decode: str) -> dict[str, Any]:
     use, _, model = name.partition(":")
     return {"use": use, "model": model, "options": {"decode": decode}}
+
+
+def placement(text: str | None, spec: RunSpec) -> Ray | Literal["local"] | None:
+    """What `--on` says, over the `run` of a workflow. Raises: `typer.BadParameter`."""
+    from weft.cluster.settings import LOCAL, Ray
+
+    if text is None or text == LOCAL:
+        return None if text is None else "local"
+    kind, _, address = text.partition(":")
+    if kind != "ray":
+        raise typer.BadParameter(f"{text!r} is neither ray nor local", param_hint="--on")
+    address = address or spec.address or ""
+    try:
+        return Ray(address, content=spec.content, token_file=spec.token_file)
+    except BuildError as error:
+        raise typer.BadParameter(str(error), param_hint="--on") from None
 
 
 def how_durable(text: str | None) -> Durability | None:

@@ -8,6 +8,7 @@ WeftError                    stage, node, retryable, hint
 │   ├── TypeMismatch         an output feeds a parameter that cannot take it
 │   ├── DuplicateName        two writers of one name
 │   ├── JoinError            a join that can never be decided, or whose branches another scope owns
+│   ├── PlacementError       a tool cannot run where the program places it
 │   ├── PlanError            a plan is wrong at one position: line, column, step
 │   └── InputError           wrong inputs for a run
 ├── RunError                 the engine ended a node or a run
@@ -26,6 +27,7 @@ WeftError                    stage, node, retryable, hint
 │   ├── ReasoningError       a strategy ended without an answer
 │   ├── SandboxError         a sandbox lacks a protection, or cannot start its program
 │   ├── CassetteMiss         a replayed program makes a call that is not in its record
+│   ├── ClusterError         a cluster, or the way to it, cannot be used now    (retryable)
 │   ├── EffectUnknown        a call that must not be repeated may or may not have been carried out
 │   └── StoreError           a store or a journal cannot be opened, read or written
 │       ├── RunExists        the journal has a run of this id
@@ -39,6 +41,7 @@ WeftError                    stage, node, retryable, hint
 │   ├── ToolResultError      the result does not fit the tool's declared type
 │   ├── ToolRaised           the tool's own code raised
 │   │   └── NotDone          the tool's own code says that nothing has happened  (retryable)
+│   ├── WorkerLost           a worker of a cluster was lost during the call     (retryable)
 │   ├── ToolDenied           a person did not approve the call
 │   └── ToolLimitError       time, memory or output limit of an isolated tool
 ├── ModelError               a model call went wrong
@@ -68,17 +71,17 @@ from weft.core.usage import Usage
 
 # fmt: off
 __all__ = [
-    "AgentError", "BudgetExceeded", "BuildError", "Cancelled", "CapabilityError",
-    "CassetteMiss", "ContentMismatch", "ContentNotFound", "ContentTooLarge",
-    "ContextLengthExceeded", "CycleError", "DeadlineExceeded", "DuplicateName",
-    "EffectUnknown", "EngineMissing", "Failure", "InputError", "InternalError", "JoinError",
-    "JoinUnsatisfied", "LoopLimit", "MachineBusy", "ModelError", "ModelNotFound",
-    "ModelOutputError", "ModelOverloaded", "ModelRequestError", "ModelTimeout",
-    "ModelUnavailable", "NodeFailed", "NodeLimit", "NodeTimeout", "NotDone", "OutputTruncated",
-    "PlanError", "ReasoningError", "RecursionLimit", "RouteError", "RunBusy", "RunError",
-    "RunExists", "SandboxError", "ServeError", "SourceError", "SpecError", "StartError",
-    "StoreError", "ToolArgumentError", "ToolDenied", "ToolError", "ToolLimitError", "ToolNotFound",
-    "ToolRaised", "ToolResultError", "TypeMismatch", "UnknownReference", "WeftError",
+    "AgentError", "BudgetExceeded", "BuildError", "Cancelled", "CapabilityError", "CassetteMiss",
+    "ClusterError", "ContentMismatch", "ContentNotFound", "ContentTooLarge",
+    "ContextLengthExceeded", "CycleError", "DeadlineExceeded", "DuplicateName", "EffectUnknown",
+    "EngineMissing", "Failure", "InputError", "InternalError", "JoinError", "JoinUnsatisfied",
+    "LoopLimit", "MachineBusy", "ModelError", "ModelNotFound", "ModelOutputError",
+    "ModelOverloaded", "ModelRequestError", "ModelTimeout", "ModelUnavailable", "NodeFailed",
+    "NodeLimit", "NodeTimeout", "NotDone", "OutputTruncated", "PlacementError", "PlanError",
+    "ReasoningError", "RecursionLimit", "RouteError", "RunBusy", "RunError", "RunExists",
+    "SandboxError", "ServeError", "SourceError", "SpecError", "StartError", "StoreError",
+    "ToolArgumentError", "ToolDenied", "ToolError", "ToolLimitError", "ToolNotFound", "ToolRaised",
+    "ToolResultError", "TypeMismatch", "UnknownReference", "WeftError", "WorkerLost",
 ]
 # fmt: on
 
@@ -111,8 +114,7 @@ class WeftError(Exception):
         self.message = message
         self.hint = hint
         self.node = node
-        if retryable is not None:
-            self.retryable = retryable
+        self.retryable = self.retryable if retryable is None else retryable
 
     def __str__(self) -> str:
         where = f"{self.node}: " if self.node else ""
@@ -194,6 +196,10 @@ class DuplicateName(BuildError):
 
 class JoinError(BuildError):
     """A join that can never be decided, or whose branches another scope owns."""
+
+
+class PlacementError(BuildError):
+    """A tool cannot run where the program places it."""
 
 
 class PlanError(BuildError):
@@ -320,6 +326,12 @@ class CassetteMiss(RunError):
     """A replayed program makes a call that its record lacks, or has with other content."""
 
 
+class ClusterError(RunError):
+    """A cluster, or the way to it, cannot be used now; nothing is known of calls under way."""
+
+    retryable = True
+
+
 class EffectUnknown(RunError):
     """A call that must not be repeated may or may not have been carried out; a person must say."""
 
@@ -348,6 +360,12 @@ class ToolRaised(ToolError):
 
 class NotDone(ToolRaised):
     """The tool's own code says that nothing has happened: its call may be repeated."""
+
+    retryable = True
+
+
+class WorkerLost(ToolError):
+    """A worker of a cluster was lost during the call; whether that was carried out is unknown."""
 
     retryable = True
 

@@ -51,6 +51,7 @@ def run(
     decode: options.Decode = None,
     answer: options.GivenAnswers = None,
     yes: options.ApproveCalls = False,
+    on: options.OnCluster = None,
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Ignore results kept from earlier runs.")
     ] = False,
@@ -120,6 +121,7 @@ def run(
             durability=when,
             run=run_id,
             metrics_port=metrics_port,
+            on=options.placement(on, flow.document.run),
         )
         inputs = {} if inputs_file is None else options.inputs_file(inputs_file)
         inputs |= flow.coerce_inputs(texts)

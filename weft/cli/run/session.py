@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from weft.cli import console
 from weft.cli.console import interrupts, leave_at_once, stdout_reserved
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from weft.cli.run.live import RunView
+    from weft.cluster.settings import Ray
     from weft.core.ports.journal import Journal
     from weft.workflow import Flow, FlowResult, Models
     from weft.workflow.document.spec.settings import Durability
@@ -58,6 +59,7 @@ class CommandOptions:
     `print_streams`: text of models is printed as they write it. `decode`: the default decoder of
     models in this process. `journal`: where the run is recorded, `run`: its id. `metrics_port`:
     where metrics are served; 0 takes a free port. `debug`: failures are printed with tracebacks.
+    `on`: where tools run, as in `RunSettings`.
     """
 
     as_json: bool = False
@@ -78,6 +80,7 @@ class CommandOptions:
     run: str | None = None
     metrics_port: int | None = None
     debug: bool = False
+    on: Ray | Literal["local"] | None = None
 
 
 class PreparedRun(AnswerableRun, Protocol):
@@ -161,6 +164,7 @@ def run_settings(
         max_nodes=command.max_nodes,
         deadline=command.deadline_s,
         run=command.run,
+        on=command.on,
         journal=journal,
         durability="none" if journal is None else command.durability,
         **more,

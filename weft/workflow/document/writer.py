@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -29,6 +30,12 @@ def to_yaml(document: WorkflowDocument) -> str:
     for key in list(top)[1:]:
         if key in _SECTIONS:
             top.yaml_set_comment_before_after_key(key, before="\n")
+    return _dump(top)
+
+
+def yaml_text(value: Mapping[str, Any]) -> str:
+    """Any plain data as YAML text, in the same style."""
+    top: CommentedMap = _styled(dict(value), 0, inline=False)
     return _dump(top)
 
 

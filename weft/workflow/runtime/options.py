@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypedDict, get_args
 
 from pydantic import ValidationError
 
+from weft.cluster.settings import LOCAL, Ray
 from weft.core.budget import Budget
 from weft.core.errors import BuildError
 from weft.core.events import Listener
@@ -41,6 +42,8 @@ class RunSettings:
     models        clients by name, in place of declared ones; or a source of all of them. Their
                   owner closes them
     tools         a tool runner whose tools replace declared ones of the same names
+    on            where tools run: `weft.Ray(...)`, or "local": in this process, whatever the
+                  workflow says
     clock         the clock
     store         results stored between runs; by default in the user's cache folder, but none with
                   substituted models or tools, whose results must not be reused
@@ -87,6 +90,7 @@ class RunSettings:
     answer: AnswerFunction | None = None
     failover_queue: str | None = None
     questions: QuestionPolicy | None = None
+    on: Ray | Literal["local"] | None = None
 
     def __post_init__(self) -> None:
         given = {name: value for name in _CHECKED if (value := getattr(self, name)) is not None}
@@ -243,6 +247,8 @@ def _check_objects(settings: RunSettings) -> None:
             continue
         if value is not None and not hasattr(value, method):
             raise BuildError(f"`{name}` is {value!r:.80}", hint=f"give {hint}")
+    if settings.on not in (None, LOCAL) and not isinstance(settings.on, Ray):
+        raise BuildError(f"`on` is {settings.on!r:.80}", hint='give weft.Ray(...) or "local"')
     models = settings.models
     if not (models is None or isinstance(models, Mapping) or hasattr(models, "client")):
         hint = 'give clients by name, {"small": client}, or weft.Models()'
@@ -288,3 +294,4 @@ class FlowSettings(TypedDict, total=False):
     answer: AnswerFunction | None
     failover_queue: str | None
     questions: QuestionPolicy | None
+    on: Ray | Literal["local"] | None

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Generic
 
+from weft.cluster.settings import LOCAL
 from weft.core.calls import CallEvent
 from weft.core.errors import InputError, UnknownReference
 from weft.core.events import NodeLogged
@@ -37,6 +38,7 @@ from weft.workflow.runtime.recording import PriorRun, RunRecording
 from weft.workflow.runtime.results.result import FlowResult, Out, flow_result, typed_result
 from weft.workflow.runtime.run_log import run_log
 from weft.workflow.runtime.telemetry import CallListener, run_spans
+from weft.workflow.runtime.tools.placement import placement_of
 from weft.workflow.runtime.tools.toolset import Toolset
 
 if TYPE_CHECKING:
@@ -74,7 +76,8 @@ class FlowRun(Generic[Out]):
         self._inputs = check_inputs(unit.document, plain_inputs(inputs, unit.types.inputs))
         self._types = unit.types
         self._document = unit.document
-        self._tools = Toolset(settings.tools, None if stage is None else stage.tools)
+        placement = placement_of(unit, LOCAL if stage is not None else settings.on)
+        self._tools = Toolset(settings.tools, None if stage is None else stage.tools, placement)
         self._own_models = Models()
         models = _models(unit, settings.models, self._own_models)
         if stage is not None:

@@ -315,6 +315,9 @@ class ToolUse(SpecPart):
         ]
         | None
     ) = optional("Run it in a process of its own.")
+    on: Name | None = optional(
+        "Where it runs, with `run: {on: ray}`: a pool, or `local`: in this process."
+    )
     mcp: McpUse | None = optional("The MCP server whose tools are called `name.tool`.")
     openapi: OpenApiUse | None = optional(
         "The HTTP interface whose operations are called `name.operation`."
@@ -385,8 +388,9 @@ class ToolUse(SpecPart):
 
     def _misplaced(self, kind: str) -> str | None:
         """A key that tools of the origin `kind` do not have."""
-        if self.isolate is not None and kind != "use":
-            return "isolate"
+        for key in ("isolate", "on"):
+            if getattr(self, key) is not None and kind != "use":
+                return key
         if self.only and kind not in ("mcp", "memory"):
             return "only"
         if "search" in self.model_fields_set and kind != "memory":

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
 from pydantic_core import PydanticCustomError
 
+from weft.cluster.settings import MAX_WORKERS
 from weft.core.error_names import error_names
 from weft.engine.graph.graph import MAX_NODES
 from weft.workflow.document.spec.fields import (
@@ -16,6 +17,7 @@ from weft.workflow.document.spec.fields import (
     Value,
     expands,
     optional,
+    optional_list,
     optional_mapping,
     shortens,
 )
@@ -71,6 +73,16 @@ Limit = Annotated[LimitSpec, expands("slots", Positive | LimitSpec, kind=int), s
 """`small: 4`, or a mapping."""
 
 
+class PoolSpec(SpecPart):
+    """Worker processes on nodes of a cluster."""
+
+    labels: list[str] = optional_list(
+        "Custom resources of Ray that its nodes have, all of them; without any: every node that "
+        "has processors."
+    )
+    workers: int = Field(default=1, ge=1, le=MAX_WORKERS, description="Processes on each node.")
+
+
 class RunSpec(SpecPart):
     """Limits of a whole run; the command line and Python may override them."""
 
@@ -96,6 +108,23 @@ class RunSpec(SpecPart):
         default=300.0,
         description="How long the run waits for a journal that cannot be written to for the "
         "moment. After that it is suspended, to be resumed.",
+    )
+    on: Literal["ray"] | None = optional("Where tools run: on a Ray cluster; else in this process.")
+    address: str | None = optional(
+        "HOST:PORT of the cluster; else the one that `weft cluster up` started here."
+    )
+    pools: dict[Name, PoolSpec] = optional_mapping(
+        "Worker pools of the cluster. A tool goes to the pool that its `on` names, or that has the "
+        "name of its resource, else to `default`, else it stays here. Without pools: all go to all "
+        "nodes."
+    )
+    content: str | None = optional(
+        "A folder that all nodes share, for code and large values; by default one of this machine.",
+        min_length=1,
+    )
+    token_file: str | None = optional(
+        "The file with the token of the cluster; by default the one of `weft cluster up`.",
+        min_length=1,
     )
 
 

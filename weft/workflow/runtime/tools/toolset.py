@@ -31,6 +31,7 @@ from weft.workflow.document.tool_servers import (
 )
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.tools.functions import Function, function_of, rule_of, tool_of
+from weft.workflow.runtime.tools.placement import ToolPlacement
 
 _ANYTHING = {"type": "object"}
 
@@ -84,12 +85,16 @@ class Toolset:
     """
 
     def __init__(
-        self, given: ToolRunner | None = None, boundary: ToolBoundary | None = None
+        self,
+        given: ToolRunner | None = None,
+        boundary: ToolBoundary | None = None,
+        placement: ToolPlacement | None = None,
     ) -> None:
         self._given = given
         self._given_specs = {spec.name: spec for spec in given.specs()} if given else {}
         self._toolbox = Toolbox()
-        self._calls: ToolRunner = ReusingTools(self._toolbox)
+        self._placement = placement or ToolPlacement(is_forced=True)
+        self._calls: ToolRunner = ReusingTools(self._placement.over(self._toolbox))
         self._names: dict[tuple[Unit, str], str] = {}
         self._bound: dict[tuple[Unit, str], BoundTool] = {}
         self._functions: dict[tuple[Unit, str], Function] = {}
@@ -166,7 +171,8 @@ class Toolset:
         return source
 
     async def aclose(self) -> None:
-        """Stop all servers that were started."""
+        """Stop all servers that were started, and leave the cluster."""
+        await self._placement.aclose()
         closing = [asyncio.create_task(source.aclose()) for source in self._sources.values()]
         if not closing:
             return
@@ -328,9 +334,11 @@ class Toolset:
     def _tool(self, unit: Unit, text: str) -> Tool[..., Any]:
         key = unit, text
         if key not in self._names:
-            tool = tool_of(unit, text)
             name = self._free(_short(text))
-            self._toolbox.add(tool, name)
+            tool = tool_of(unit, text).named(name)
+            declared = unit.document.tools.get(text)
+            self._placement.place(tool, None if declared is None else declared.on)
+            self._toolbox.add(tool)
             self._names[key] = name
         return self._toolbox.get(self._names[key])
 

@@ -1,0 +1,76 @@
+"""`python -m evals.cluster [--quick] [--only A,B] [--json FILE] [--plot FILE]`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from evals.cluster import chaos, dispatch
+from evals.engine.rows import Row
+from evals.results import environment, title, write_results
+from evals.sectioned import arguments
+from weft.cluster.nodes import ClusterStarter
+from weft.cluster.process import BRIDGES
+
+SECTIONS: Final = ("dispatch", "single", "results", "ray_tasks", "chaos")
+
+
+def main() -> None:
+    """Start a cluster of a head and three nodes, measure, and end it."""
+    asked = arguments("cluster", "Tools of weft on a Ray cluster.", SECTIONS)
+    sizes = dispatch.QUICK if asked.quick else dispatch.FULL
+    starter = ClusterStarter()
+    rows: list[Row] = []
+    try:
+        starter.head()
+        for _ in range(chaos.NODES):
+            starter.node()
+        cluster = starter.cluster()
+        if "dispatch" in asked.only:
+            rows += dispatch.map_rows(cluster, sizes)
+        if "single" in asked.only:
+            rows += dispatch.single_rows(cluster, sizes)
+        if "results" in asked.only:
+            rows += dispatch.result_rows(cluster, sizes)
+        if "ray_tasks" in asked.only:
+            rows += dispatch.task_rows(cluster, sizes)
+        BRIDGES.close()
+        if "chaos" in asked.only:
+            rows += chaos.chaos_rows(starter, chaos.QUICK if asked.quick else chaos.FULL)
+    finally:
+        BRIDGES.close()
+        starter.cluster().stop()
+    about = environment(["ray"])
+    print(f"\n{title(about)}\n")
+    print(table(rows))
+    if asked.json:
+        write_results(asked.json, rows, about)
+    if asked.plot:
+        draw(rows, asked.plot)
+
+
+def table(rows: Sequence[Row]) -> str:
+    """A table for people."""
+    lines = ["| case | system | metric | value |", "|---|---|---|---|"]
+    lines += [
+        f"| {row.case} | {row.system} | {row.metric} | {row.value:.4g} {row.unit} |" for row in rows
+    ]
+    return "\n".join(lines)
+
+
+def draw(rows: Sequence[Row], file: Path) -> None:
+    """The cost of an item, by system."""
+    from matplotlib.figure import Figure
+
+    found = [row for row in rows if row.metric == "item_ms"]
+    figure = Figure(figsize=(6, 2.5), layout="constrained")
+    axes = figure.subplots()
+    axes.barh([row.system for row in found], [float(row.value) for row in found])
+    axes.set_xscale("log")
+    axes.set_xlabel("ms an item, a map of no-ops")
+    figure.savefig(file, dpi=150)
+
+
+if __name__ == "__main__":
+    main()

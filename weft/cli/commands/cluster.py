@@ -1,0 +1,172 @@
+"""`weft cluster`: a Ray cluster on this machine, on hosts over ssh, or as a manifest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weft.cli.errors import report_errors
+from weft.cli.options import Debug, Json
+from weft.cli.text import clean, json_text
+
+cluster = typer.Typer(
+    help="Ray clusters that run tools: `weft run --on ray`.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+Hosts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--host",
+        metavar="[USER@]HOST[=LABEL,...]",
+        help="Start on this host over ssh; the first is the head. Repeat it for more.",
+    ),
+]
+
+
+@cluster.command()
+def up(
+    nodes: Annotated[
+        int, typer.Option(metavar="N", help="Nodes on this machine, besides the head.", min=1)
+    ] = 1,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NODE=LABEL,...", help="Labels of a node, such as 1=gpu. Repeat it for more."
+        ),
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="An environment variable that the nodes on this machine get, with its value here.",
+        ),
+    ] = None,
+    host: Hosts = None,
+    python: Annotated[
+        str, typer.Option(metavar="PATH", help="With --host: the Python there, with Ray and weft.")
+    ] = "python3",
+    debug: Debug = False,
+) -> None:
+    """Start a Ray cluster: on this machine, or on hosts over ssh.
+
+    It has a token of its own. Ray listens on all addresses of a machine, and its connections are
+    not encrypted: use a private network.
+    """
+    with report_errors(debug=debug):
+        from weft.cluster import nodes as local
+        from weft.cluster import remote
+
+        if host:
+            hosts = [remote.RemoteHost.parse(text) for text in host]
+            started = remote.RemoteStarter(hosts, python).start()
+            typer.echo(f"{len(hosts)} hosts at {started.address}, token in {started.token_file}")
+            return
+        saved = local.saved_cluster()
+        if saved is not None and saved.is_alive:
+            typer.echo(f"it runs already, at {saved.address}")
+            return
+        if saved is not None:
+            saved.stop()
+        made = local.start_cluster(_labels(nodes, label or []), env or [])
+        local.save_cluster(made)
+        typer.echo(f"{nodes + 1} nodes at {made.address}, token in {made.token_file}")
+
+
+@cluster.command()
+def status(as_json: Json = False, debug: Debug = False) -> None:
+    """Show the nodes, and whether they run."""
+    with report_errors(debug=debug, as_json=as_json):
+        from weft.cluster import nodes as local
+        from weft.cluster import remote
+
+        rows: list[dict[str, object]] = []
+        saved, hosts = local.saved_cluster(), remote.saved_hosts()
+        for node in () if saved is None else saved.nodes:
+            row = {"node": node.name, "address": node.address, "pid": node.pid}
+            rows.append({**row, "labels": list(node.labels), "alive": node.is_alive})
+        for name, alive in ({} if hosts is None else remote.hosts_alive(hosts)).items():
+            rows.append({"node": name, "address": name, "labels": [], "alive": alive})
+        if as_json:
+            found = saved or hosts
+            address = None if found is None else found.address
+            typer.echo(json_text({"address": address, "nodes": rows}))
+            return
+        if not rows:
+            typer.echo("no cluster was started here")
+        for row in rows:
+            state = "runs" if row["alive"] else "is dead"
+            labels = " ".join(map(str, row["labels"])) if isinstance(row["labels"], list) else ""
+            typer.echo(f"{row['node']}  {row['address']}  {state}  {labels}".rstrip())
+
+
+@cluster.command()
+def down(debug: Debug = False) -> None:
+    """End the clusters that `weft cluster up` started, by their process ids."""
+    with report_errors(debug=debug):
+        from weft.cluster import nodes as local
+        from weft.cluster import remote
+
+        saved, hosts = local.saved_cluster(), remote.saved_hosts()
+        if saved is not None:
+            saved.stop()
+            local.forget_cluster()
+            typer.echo(f"the cluster at {saved.address} is gone")
+        problems = [] if hosts is None else remote.stop_hosts(hosts)
+        if hosts is not None and not problems:
+            typer.echo(f"the cluster at {hosts.address} is gone")
+        for problem in problems:
+            typer.echo(clean(problem), err=True)
+        if problems:
+            raise typer.Exit(1)
+        if saved is None and hosts is None:
+            typer.echo("no cluster was started here")
+
+
+@cluster.command()
+def manifest(
+    image: Annotated[str, typer.Option(metavar="IMAGE", help="A container image with weft[ray].")],
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="WORKFLOW", help="Its pools become groups of workers.", exists=True),
+    ] = None,
+    name: Annotated[str, typer.Option(metavar="NAME", help="Of the cluster.")] = "weft",
+    nodes: Annotated[int, typer.Option(metavar="N", help="Pods of each pool.", min=1)] = 1,
+    claim: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="A volume claim that all pods share, for the content."),
+    ] = "",
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="A variable of the pods, from the Secret NAME-credentials."
+        ),
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Print a RayCluster for the KubeRay operator, as YAML.
+
+    Make the Secret NAME-token, with the key `token`, before you apply it.
+    """
+    with report_errors(debug=debug, file=file):
+        from weft.cluster.manifest import manifests
+        from weft.cluster.settings import Ray
+        from weft.workflow import load
+        from weft.workflow.document.writer import yaml_text
+
+        pools = {} if file is None else load(file).document.run.pools
+        ray = Ray(pools={key: pool.model_dump() for key, pool in pools.items()})
+        found = manifests(ray, name, image, nodes=nodes, claim=claim, credentials=env or [])
+        typer.echo("---\n".join(yaml_text(each) for each in found), nl=False)
+
+
+def _labels(nodes: int, given: list[str]) -> list[list[str]]:
+    labels: list[list[str]] = [[] for _ in range(nodes)]
+    for text in given:
+        number, _, names = text.partition("=")
+        if not number.isdecimal() or not 1 <= int(number) <= nodes or not names:
+            raise typer.BadParameter(f"expected NODE=LABEL with a node of 1 to {nodes}: {text!r}")
+        labels[int(number) - 1] += names.split(",")
+    return labels

@@ -1,0 +1,106 @@
+"""A connection to the bridge, in one event loop: frames out, frames in, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Protocol
+
+from weft.cluster.frames import frame, read_frame
+from weft.cluster.process import BRIDGES, BridgeProcess
+from weft.core.errors import ClusterError, WeftError
+
+Received = Callable[[Mapping[str, Any], bytes], None]
+
+
+class Link(Protocol):
+    """A connection. `received` gets every frame, `ended` is called once, when it is lost."""
+
+    def send(self, header: Mapping[str, Any], body: bytes = b"") -> None:
+        """Send a frame; what a lost connection does not take, `ended` tells."""
+
+    async def aclose(self) -> None:
+        """Close it; `ended` is not called."""
+
+
+Connect = Callable[[Received, Callable[[], None]], Any]
+"""Opens a link, as an awaitable. Raises: `ClusterError`."""
+
+
+class BridgeLink:
+    """Implements `Link` over the socket of a bridge, which it shares with other links."""
+
+    def __init__(
+        self,
+        bridge: BridgeProcess,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        received: Received,
+        ended: Callable[[], None],
+    ) -> None:
+        self._bridge = bridge
+        self._reader = reader
+        self._writer = writer
+        self._received = received
+        self._ended = ended
+        self._is_open = True
+        self._reading = asyncio.ensure_future(self._read())
+
+    @staticmethod
+    async def open(
+        command: list[str],
+        settings: Mapping[str, str],
+        received: Received,
+        ended: Callable[[], None],
+    ) -> BridgeLink:
+        """Connect to the bridge, which is started where it does not run.
+
+        Raises: `ClusterError`.
+        """
+        starting = asyncio.ensure_future(asyncio.to_thread(BRIDGES.acquire, command, settings))
+        try:
+            bridge = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            starting.add_done_callback(_release)
+            raise
+        try:
+            reader, writer = await asyncio.open_unix_connection(bridge.socket)
+        except OSError as error:
+            BRIDGES.release(bridge)
+            raise ClusterError(f"the bridge to the cluster is gone: {error}") from error
+        return BridgeLink(bridge, reader, writer, received, ended)
+
+    def send(self, header: Mapping[str, Any], body: bytes = b"") -> None:
+        if not self._writer.is_closing():
+            self._writer.write(frame(header, body))
+
+    async def aclose(self) -> None:
+        self._reading.cancel()
+        await asyncio.wait({self._reading})
+        await self._close()
+
+    async def _read(self) -> None:
+        try:
+            while (message := await read_frame(self._reader)) is not None:
+                self._received(*message)
+        except (WeftError, KeyError, TypeError, ValueError):
+            pass  # a bridge that talks nonsense is as good as lost
+        finally:
+            await self._close()
+        self._ended()
+
+    async def _close(self) -> None:
+        if not self._is_open:
+            return
+        self._is_open = False
+        self._writer.close()
+        with suppress(OSError):
+            await self._writer.wait_closed()
+        BRIDGES.release(self._bridge)
+
+
+def _release(starting: asyncio.Future[BridgeProcess]) -> None:
+    """A bridge that started too late for who wanted it."""
+    if not starting.cancelled() and starting.exception() is None:
+        BRIDGES.release(starting.result())

@@ -1,0 +1,127 @@
+"""Workers as actors of Ray: the only module that imports it, in the bridge's process.
+
+An actor reserves no processors, is never restarted by Ray, and none of its calls is repeated by
+Ray: what is lost is told, and weft decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from weft.cluster.frames import frames
+from weft.cluster.host import error_of
+from weft.cluster.workers import Worker, WorkerProcess
+from weft.core.errors import ClusterError
+
+_START_S: Final = 60.0
+_CONCURRENT: Final = 1_000
+
+
+class RayWorker:
+    """Implements `Worker` with one actor on one node."""
+
+    def __init__(self, node: str, actor: Any) -> None:
+        self.node = node
+        self._actor = actor
+
+    async def submit(self, batch: bytes) -> bytes:
+        return await _bytes(self._actor.submit.remote(batch))
+
+    async def poll(self) -> bytes:
+        return await _bytes(self._actor.poll.remote())
+
+    async def cancel(self, calls: list[int]) -> None:
+        await self._actor.cancel.remote(calls)
+
+    async def clock(self) -> float:
+        return float(await self._actor.clock.remote())
+
+    def kill(self) -> None:
+        import ray
+
+        with suppress(Exception):  # it is dead already
+            ray.kill(self._actor, no_restart=True)
+
+
+async def _bytes(reference: Any) -> bytes:
+    found = await reference
+    if not isinstance(found, bytes):
+        raise ClusterError("a worker replied with something else than bytes")
+    return found
+
+
+class RayWorkers:
+    """Implements `Workers` in the cluster at `address`, as a driver of it.
+
+    The token comes from Ray's own variables, which the bridge's parent sets.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._actor: Any = None
+
+    async def connect(self) -> None:
+        try:
+            await asyncio.to_thread(self._connect)
+        except Exception as error:
+            raise ClusterError(
+                f"the Ray cluster at {self._address} cannot be used: {str(error)[:400]}",
+                hint="is it up (weft cluster status), is its token right, and is this machine a "
+                "node of it?",
+            ) from error
+
+    def _connect(self) -> None:
+        import ray
+
+        ray.init(
+            address=self._address,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            configure_logging=False,
+            namespace="weft",
+        )
+        remote: Callable[..., Any] = ray.remote
+        self._actor = remote(WorkerProcess)
+
+    async def nodes(self, labels: tuple[str, ...]) -> list[str]:
+        import ray
+
+        found = await asyncio.to_thread(ray.nodes)
+        alive = [each for each in found if each["Alive"]]
+        wanted = labels or ("CPU",)
+        fit = [each for each in alive if all(each["Resources"].get(name) for name in wanted)]
+        if not fit and not labels:  # a cluster of a head alone
+            fit = alive
+        return sorted(str(each["NodeID"]) for each in fit)
+
+    async def start(self, node: str, settings: Mapping[str, Any]) -> Worker:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        actor = self._actor.options(
+            num_cpus=0,
+            max_restarts=0,
+            max_task_retries=0,
+            max_concurrency=_CONCURRENT,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
+        ).remote(settings["content"], settings["code"])
+        worker = RayWorker(node, actor)
+        try:
+            async with asyncio.timeout(_START_S):
+                ((header, _),) = frames(await _bytes(actor.ready.remote()))
+        except BaseException as error:
+            worker.kill()
+            if isinstance(error, Exception):
+                raise ClusterError(
+                    f"no worker started on node {node[:8]}: {type(error).__name__}: "
+                    f"{str(error)[:300]}",
+                    hint="is weft installed there, in the same version?",
+                ) from error
+            raise
+        if header["kind"] == "error":
+            worker.kill()
+            raise error_of(header["error"])
+        return worker
