@@ -292,6 +292,27 @@ def test_without_workers_nothing_was_done(tmp_path: Path) -> None:
     assert isinstance(ended(far_tools.charge, {"file": str(tmp_path / "f")}), NotDone)
 
 
+def test_a_bridge_that_cannot_be_started_is_tried_once_for_a_call(tmp_path: Path) -> None:
+    tried: list[int] = []
+
+    async def connect(*_: object) -> None:
+        tried.append(1)
+        raise ClusterError("no bridge")
+
+    async def main() -> None:
+        tools = RayTools(Toolbox(far_tools.square), Ray(content=tmp_path), connect)
+        tools.place(far_tools.square)
+        for _ in range(2):
+            with pytest.raises(ClusterError, match="no bridge"):
+                await tools.call("square", {"n": 1})
+            for _ in range(20):
+                await asyncio.sleep(0)
+        await tools.aclose()
+
+    asyncio.run(main())
+    assert len(tried) == 2
+
+
 def test_a_bridge_that_ends_loses_what_was_sent_and_nothing_else(tmp_path: Path) -> None:
     file = tmp_path / "a"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -123,3 +125,11 @@ def test_a_server_is_not_placed(tmp_path: Path, key: str) -> None:
     file.write_text(text, "utf-8")
     with pytest.raises(BuildError, match="`on` does not go with"):
         weft.load(file)
+
+
+def test_ray_is_imported_in_the_bridge_alone() -> None:
+    code = (
+        "import sys, weft, weft.cluster.tools, weft.cluster.nodes, weft.cluster.bridge; weft.Ray; "
+        "sys.exit('ray' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -142,11 +142,13 @@ class Dispatcher:
 
     def _flush(self, lane: _Lane) -> None:
         lane.is_flushing = False
+        self._drop_ended(lane)
+        if not lane.waiting:
+            return
         if self._link is None or lane.workers is None:
             if lane.opening is None:
                 lane.opening = asyncio.ensure_future(self._open(lane))
             return
-        self._drop_ended(lane)
         room = MAX_OPEN - len(lane.sent)
         ready: list[_Call] = []
         while lane.waiting and len(ready) < room and lane.sent_bytes < MAX_OPEN_BYTES:
