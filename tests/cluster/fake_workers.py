@@ -15,12 +15,12 @@ from weft.cluster.frames import frames, read_json
 from weft.cluster.host import error_of
 from weft.cluster.link import BridgeLink
 from weft.cluster.process import BridgeProcess
-from weft.cluster.workers import Worker, WorkerProcess
+from weft.cluster.workers import ToolWorker, WorkerProcess
 from weft.core.errors import ClusterError
 
 
 class FakeWorker:
-    """Implements `Worker` over a host in this process, which may be told to fail.
+    """Implements `ToolWorker` over a host in this process, which may be told to fail.
 
     `batches`: the number of calls of each batch. `on_submit` runs before a batch reaches the host,
     `on_reply` after it; what they raise loses the worker.
@@ -88,7 +88,7 @@ class FakeWorkers:
     async def nodes(self, labels: tuple[str, ...]) -> list[str]:
         return [node for node, own in self.labels.items() if set(labels) <= set(own)]
 
-    async def start(self, node: str, settings: Mapping[str, Any]) -> Worker:
+    async def start(self, node: str, settings: Mapping[str, Any]) -> ToolWorker:
         if self.fails:
             self.fails -= 1
             raise ClusterError("no worker started")

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from weft.cluster.frames import frame, frames
 from weft.cluster.host import error_data
-from weft.cluster.workers import Worker, Workers
+from weft.cluster.workers import ToolWorker, Workers
 from weft.core.errors import ClusterError, WeftError
 
 LEASE_S: Final = 3.0
@@ -25,7 +25,7 @@ Tell = Callable[[str, Mapping[str, Any], bytes], None]
 class _Member:
     """A worker with its open calls, by client. `clock`: of the worker, and of here at that time."""
 
-    worker: Worker
+    worker: ToolWorker
     clock: tuple[float, float]
     open: dict[int, str] = field(default_factory=dict)
     polling: asyncio.Task[None] | None = None

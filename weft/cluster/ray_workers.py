@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from weft.cluster.frames import frames
 from weft.cluster.host import error_of
-from weft.cluster.workers import Worker, WorkerProcess
+from weft.cluster.workers import ToolWorker, WorkerProcess
 from weft.core.errors import ClusterError
 
 _START_S: Final = 60.0
@@ -22,7 +22,7 @@ _CONCURRENT: Final = 1_000
 
 
 class RayWorker:
-    """Implements `Worker` with one actor on one node."""
+    """Implements `ToolWorker` with one actor on one node."""
 
     def __init__(self, node: str, actor: Any) -> None:
         self.node = node
@@ -98,7 +98,7 @@ class RayWorkers:
             fit = alive
         return sorted(str(each["NodeID"]) for each in fit)
 
-    async def start(self, node: str, settings: Mapping[str, Any]) -> Worker:
+    async def start(self, node: str, settings: Mapping[str, Any]) -> ToolWorker:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         actor = self._actor.options(

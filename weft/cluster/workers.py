@@ -15,7 +15,7 @@ from weft.durability.content_folder import FolderContentStore
 T = TypeVar("T")
 
 
-class Worker(Protocol):
+class ToolWorker(Protocol):
     """One worker process. Any exception of a method means that the process is lost.
 
     `node`: a text that names its machine.
@@ -48,7 +48,7 @@ class Workers(Protocol):
     async def nodes(self, labels: tuple[str, ...]) -> list[str]:
         """The nodes that are alive and have all `labels`."""
 
-    async def start(self, node: str, settings: Mapping[str, Any]) -> Worker:
+    async def start(self, node: str, settings: Mapping[str, Any]) -> ToolWorker:
         """A worker on `node`, ready. `settings`: `content` (folder) and `code` (digest)."""
 
 
