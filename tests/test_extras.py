@@ -98,7 +98,7 @@ _BARE: dict[tuple[str, ...], tuple[int, str]] = {
     ("submit", "plain.yaml"): (0, ""),
     ("queue", "list"): (0, "plain"),
     ("worker", "missing.yaml"): (2, ""),
-    ("schedule", "add", "nightly", "0 3 * * *", "plain.yaml"): (1, "pip install 'weft[schedules]'"),
+    ("schedule", "add", "nightly", "0 3 * * *", "plain.yaml"): (2, "pip install 'weft[schedules]'"),
     ("decoders",): (2, _LOCAL),
     ("think", "hi", "--model", "local:./model"): (1, _LOCAL),
     ("think", "hi", "--model", "m", "--base-url", _NOWHERE): (1, "cannot connect"),
