@@ -7,6 +7,8 @@ on this machine, which waits for its disk.
 
 from __future__ import annotations
 
+import asyncio
+import os
 import resource
 import sys
 import time
@@ -23,6 +25,7 @@ from evals.engine.rows import Lookup, Row
 from weft.core.ports.journal import Journal
 from weft.durability.simulate import measured_costs, simulate_cluster
 from weft.durability.simulate.cluster_costs import JOURNALS, JournalKind
+from weft.workflow.content import open_content_store
 from weft.workflow.runtime.journals import open_journal
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ RESULT_BYTES: Final = 1_000_000
 _ITEMS: Final = 1_000_000
 _MAPS: Final = (1_000, 6_000)
 _CHAINS: Final = (20, 120)
+_STORED_BYTES: Final = (70_000, 4_000_000)
 
 
 @weft.tool(effect="pure")
@@ -64,6 +68,7 @@ def _costs(rounds: int) -> Iterator[Row]:
             yield Row("costs", kind, "node_us", node * 1e6, "us")
             yield Row("costs", kind, "step_us", max(step, 0.0) * 1e6, "us")
         yield from _kept(opened)
+        yield from _stores(opened)
 
 
 def _journals(opened: ExitStack) -> dict[JournalKind, Journal | None]:
@@ -102,6 +107,34 @@ def _kept(opened: ExitStack) -> Iterator[Row]:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     yield Row("costs", "sqlite", "memory_bytes_per_node", (peak - before) * 1024 / 60_000, "bytes")
     yield Row("costs", "sqlite", "record_bytes", (_size(path) - bytes_before) / 60_000, "bytes")
+
+
+def _stores(opened: ExitStack) -> Iterator[Row]:
+    """An object written and read again: a fixed part, and a bandwidth."""
+    folder = opened.enter_context(TemporaryDirectory())
+    places = {"sqlite": folder, "postgres": _server(opened)}
+    for kind, place in places.items():
+        if place is not None:
+            small, large = asyncio.run(_stored_s(place))
+            a_byte = (large - small) / (_STORED_BYTES[1] - _STORED_BYTES[0])
+            yield Row("costs", kind, "store_ms", (small - _STORED_BYTES[0] * a_byte) * 1e3, "ms")
+            yield Row("costs", kind, "store_mb_s", 1e-6 / a_byte, "MB/s")
+
+
+async def _stored_s(place: str) -> tuple[float, float]:
+    store = open_content_store(place)
+    took: list[float] = []
+    try:
+        for size in _STORED_BYTES:
+            each = []
+            for _ in range(15):
+                content, began = os.urandom(size), time.perf_counter()
+                await store.get(await store.put(content))
+                each.append(time.perf_counter() - began)
+            took.append(median(each))
+    finally:
+        await store.aclose()
+    return took[0], took[1]
 
 
 def _size(path: Path) -> int:

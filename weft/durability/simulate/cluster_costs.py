@@ -1,7 +1,7 @@
-"""The costs that `weft simulate --nodes` rests on, as `python -m evals.simulation` measured them.
+"""The costs that `weft simulate --nodes` rests on, measured on two cores, 2026-11-28.
 
-One scheduling process on two cores, 2026-11-28 (docs/benchmarks/simulation_cluster.json). Messages
-and objects are those of the design notes until a cluster has been measured beside them.
+Steps, nodes, journals and content: `python -m evals.simulation --only cluster`, as committed in
+docs/benchmarks/simulation_cluster.json. Messages: `python -m evals.cluster` (cluster.json).
 """
 
 from __future__ import annotations
@@ -42,24 +42,37 @@ class ClusterCosts:
     inline_bytes: int = 64 * 1024
 
 
-JOURNALS: Final[Mapping[JournalKind, tuple[StepCost, float]]] = {
-    "none": (StepCost(0.0, 0.0), 0.0),
-    "sqlite": (StepCost(44e-6, 26e-6), 90.0),
-    "postgres": (StepCost(580e-6, 26e-6), 90.0),
+class _Journal(NamedTuple):
+    """What recording adds to a step, the bytes kept of a node, and the content store beside it."""
+
+    step: StepCost
+    record_bytes: float
+    store_s: float
+    store_bytes_s: float
+
+
+JOURNALS: Final[Mapping[JournalKind, _Journal]] = {
+    "none": _Journal(StepCost(0.0, 0.0), 0.0, 8.7e-3, 130e6),
+    "sqlite": _Journal(StepCost(60e-6, 23e-6), 150.0, 8.7e-3, 130e6),
+    "postgres": _Journal(StepCost(4.0e-3, 50e-6), 150.0, 2.9e-3, 73e6),
 }
-"""What recording adds to a step, and the bytes that it keeps of a node, by kind of journal."""
+"""By kind of journal. Content is in a folder that all machines share, or on the same server."""
+_SCHEDULER: Final = StepCost(0.0, 20e-6)
+_MESSAGE: Final = StepCost(40e-6, 83e-6)
+_TRIP_S: Final = 1.3e-3
+_NODE_BYTES: Final = 1_500.0
 
 
 def measured_costs(journal: JournalKind = "sqlite") -> ClusterCosts:
     """The measured costs of a run with this journal."""
-    recording, record_bytes = JOURNALS[journal]
+    kept = JOURNALS[journal]
     return ClusterCosts(
-        scheduler=StepCost(0.0, 27e-6),
-        journal=recording,
-        message=StepCost(0.6e-3, 2e-6),
-        store_s=1e-3,
-        store_bytes_s=1.25e9,
-        trip_s=1.4e-3,
-        node_bytes=3_800.0,
-        record_bytes=record_bytes,
+        scheduler=_SCHEDULER,
+        journal=kept.step,
+        message=_MESSAGE,
+        store_s=kept.store_s,
+        store_bytes_s=kept.store_bytes_s,
+        trip_s=_TRIP_S,
+        node_bytes=_NODE_BYTES,
+        record_bytes=kept.record_bytes,
     )
