@@ -18,6 +18,7 @@ FULL: tuple[str, ...] = (
     "cli/test_serving.py",
     "cli/test_signals.py",
     "conformance/test_postgres_journal.py",
+    "conformance/test_postgres_queue.py",
     "core/test_schema.py::test_no_value_fits_two_schemas_that_mismatch",
     "core/test_schema.py::test_schemas_that_share_a_value_never_mismatch",
     "decoding/devices/test_trainers.py",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
@@ -36,8 +36,11 @@ from weft.durability.journal.tables import iter_records
 from weft.workflow.postgres import conversations, leases, writes
 from weft.workflow.postgres.connections import Connection, PostgresPool, Rows, rows_of
 from weft.workflow.postgres.leases import LEASE_S, Claimant, Heartbeat, RunLease
+from weft.workflow.postgres.queue import PostgresQueue, QueueHost
 from weft.workflow.postgres.tables import MIGRATIONS, PostgresTables, one, prepare, prune
 
+_ADD_RUN: Final[LiteralString] = """INSERT INTO weft_runs (id, flow, wall, header)
+VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING RETURNING no"""
 RETRY_S: Final = 10.0
 """Seconds for which a method retries to reach the server before it raises."""
 
@@ -75,19 +78,45 @@ class PostgresJournal:
         self._connections.transact(partial(prepare, where=self._where, migrations=MIGRATIONS))
         self._tables = PostgresTables(self._ask)
         self._heartbeat = Heartbeat(self._connections, self._held, lease_s)
+        host = QueueHost(self._open, self._claimant, self._begin, self._add_run, self._hold)
+        self._queue = PostgresQueue(host)
+
+    @property
+    def queue(self) -> PostgresQueue:
+        """See `QueueingJournal`."""
+        return self._queue
 
     def begin(self, header: RunHeader) -> Claim:
+        return self._hold(self._begin(header, lambda _, __: None))
+
+    def _begin(self, header: RunHeader, queued: Callable[[Connection, int], None]) -> RunLease:
+        """Create a run; `queued` is called with its number, in the transaction."""
         blobs = Blobs()
         body = sealed(encode(header, blobs.keep))
-        who = Claimant.new(self._connections.client, self._lease_s)
+        who = self._claimant()
 
         def write(db: Connection) -> int:
-            no = self._begun(db, header, body, who)
+            no, is_new = self._begun(db, header, body, who)
+            if is_new:
+                queued(db, no)
             writes.keep(db, blobs.bodies)
             return no
 
         no = self._open().transact(write)
-        return self._hold(RunLease(header.run, no, 1, 0, RunProgress()))
+        return RunLease(header.run, no, 1, 0, RunProgress())
+
+    def _add_run(self, db: Connection, header: RunHeader) -> int | None:
+        """Create an unclaimed run, in a transaction; None when there is one of its id."""
+        blobs = Blobs()
+        body = sealed(encode(header, blobs.keep))
+        no: int | None = one(db, _ADD_RUN, header.run, header.flow, header.wall, body)
+        if no is not None:
+            leases.reserve(db, no)
+            writes.keep(db, blobs.bodies)
+        return no
+
+    def _claimant(self) -> Claimant:
+        return Claimant.new(self._connections.client, self._lease_s)
 
     def taken(self, runs: Sequence[RunId]) -> frozenset[RunId]:
         query = "SELECT id FROM weft_runs WHERE id = ANY(%s)"
@@ -97,7 +126,7 @@ class PostgresJournal:
     def claim(self, run: RunId) -> Claim:
         if run in self._leases:  # even if the lease has expired meanwhile
             raise busy(run, self._connections.client)
-        who = Claimant.new(self._connections.client, self._lease_s)
+        who = self._claimant()
 
         def write(db: Connection) -> RunLease:
             tables = PostgresTables.within(db)
@@ -262,16 +291,17 @@ class PostgresJournal:
             with suppress(StoreError):  # then they expire
                 leases.give_back(self._connections, ended)
 
-    def _begun(self, db: Connection, header: RunHeader, body: bytes, who: Claimant) -> int:
-        query = """INSERT INTO weft_runs (id, flow, wall, header) VALUES (%s, %s, %s, %s)
-        ON CONFLICT DO NOTHING RETURNING no"""
-        no: int | None = one(db, query, header.run, header.flow, header.wall, body)
+    def _begun(
+        self, db: Connection, header: RunHeader, body: bytes, who: Claimant
+    ) -> tuple[int, bool]:
+        """The number of a run, and whether this attempt created it."""
+        no: int | None = one(db, _ADD_RUN, header.run, header.flow, header.wall, body)
         if no is not None:
             leases.grant(db, no, who)
-            return no
+            return no, True
         query = """SELECT run FROM weft_leases JOIN weft_runs ON no = run
         WHERE id = %s AND owner = %s"""
         no = one(db, query, header.run, who.owner)  # of an attempt that committed unseen
         if no is None:
             raise exists(self._where, header.run)
-        return no
+        return no, False

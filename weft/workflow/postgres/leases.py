@@ -70,6 +70,14 @@ def grant(db: Connection, no: int, who: Claimant) -> None:
     db.execute(query, (no, who.owner, who.name, who.seconds))
 
 
+def reserve(db: Connection, no: int) -> None:
+    """Create an expired lease of a run, in the transaction that creates the run."""
+    query = (
+        "INSERT INTO weft_leases (run, token, owner, holder, expires) VALUES (%s, 0, '', '', %s)"
+    )
+    db.execute(query, (no, "-infinity"))
+
+
 def take(db: Connection, run: RunId, no: int, who: Claimant) -> tuple[int, int]:
     """Take the lease of a run: its token and its last record's number. Raises: `RunBusy`."""
     query = """UPDATE weft_leases SET token = token + (owner <> %(owner)s)::integer,
@@ -119,6 +127,12 @@ def last_seq(db: Connection, lease: RunLease) -> int:
     if not rows or rows[0][0] != lease.token:
         raise taken_over(lease.run, rows[0][2] if rows else None)
     return int(rows[0][1])
+
+
+def expire(db: Connection, lease: RunLease) -> bool:
+    """Expire a lease now; False when another process has claimed the run."""
+    query = "UPDATE weft_leases SET expires = '-infinity' WHERE run = %s AND token = %s"
+    return db.execute(query, (lease.no, lease.token)).rowcount > 0
 
 
 def give_back(connections: PostgresPool, leases: Sequence[RunLease]) -> None:

@@ -70,6 +70,22 @@ MIGRATIONS: Sequence[Sequence[LiteralString]] = (
         """CREATE TABLE weft_summaries (thread text PRIMARY KEY, covers integer NOT NULL,
         body text NOT NULL)""",
     ),
+    # The queue of runs and its schedules: see `weft.core.ports.queue`.
+    (
+        """CREATE TABLE weft_queue (run integer PRIMARY KEY REFERENCES weft_runs ON DELETE CASCADE,
+        state text NOT NULL, attempts integer NOT NULL, reason text NOT NULL,
+        queue text NOT NULL, version text NOT NULL, priority integer NOT NULL,
+        due double precision NOT NULL, limit_key text NOT NULL, at_most integer,
+        max_attempts integer NOT NULL)""",
+        """CREATE INDEX ON weft_queue (priority DESC, run)
+        WHERE state IN ('queued', 'running')""",
+        "CREATE INDEX ON weft_queue (limit_key) WHERE state = 'running'",
+        """CREATE TABLE weft_schedules (name text PRIMARY KEY, cron text NOT NULL,
+        zone text NOT NULL, catch_up text NOT NULL, next double precision NOT NULL,
+        header bytea NOT NULL, queue text NOT NULL, version text NOT NULL,
+        priority integer NOT NULL, due double precision NOT NULL, limit_key text NOT NULL,
+        at_most integer, max_attempts integer NOT NULL)""",
+    ),
 )
 """The statements from version N, counted from 0, to N + 1. Append only."""
 

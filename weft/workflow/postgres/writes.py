@@ -14,6 +14,7 @@ from weft.core.errors import StoreError
 from weft.core.events import HumanAnswered, NodeFinished, RunFinished
 from weft.core.ports.journal import Letter, Record, RunProgress
 from weft.durability.journal.rows import A_WORD, Blobs, letter_in, node_of, packed, sealed
+from weft.workflow.postgres import queue_moves as queue
 from weft.workflow.postgres.connections import Connection, PostgresPool, Rows, rows_of
 from weft.workflow.postgres.leases import PendingBatch, RunLease, advance, last_seq
 
@@ -138,13 +139,21 @@ def _stand(
         ended = wall().isoformat() if after.status else ""
         query = "UPDATE weft_runs SET part = %s, status = %s, ended_wall = %s WHERE no = %s"
         db.execute(query, (after.part, after.status, ended, no))
+        queue.move(db, no, "ended" if after.status else "running")
 
 
 def send_signal(connections: PostgresPool, no: int, letter: Letter) -> None:
-    """Leave a signal for the run `no`. Raises: `StoreError`."""
+    """Leave a signal for the run `no`, which wakes if it asks. Raises: `StoreError`."""
     query = """INSERT INTO weft_letters (run, node, body, sent) VALUES (%s, %s, %s, %s)
     ON CONFLICT (sent) DO NOTHING"""
-    connections.ask(query, (no, node_of(letter), sealed(encode(letter)), uuid4().hex))
+    row = (no, node_of(letter), sealed(encode(letter)), uuid4().hex)
+
+    def write(db: Connection) -> None:
+        queue.lock(db, no)  # a worker that leaves the run sees the signal, or is seen here
+        db.execute(query, row)
+        queue.wake(db, no)
+
+    connections.transact(write)
 
 
 def take_signals(

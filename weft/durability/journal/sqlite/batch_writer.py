@@ -21,6 +21,7 @@ from weft.durability.journal.sqlite.faults import is_full
 from weft.durability.journal.sqlite.locks import FileLock
 from weft.durability.journal.sqlite.once_log import OnceLog
 from weft.durability.journal.sqlite.tables import SEQ_BITS
+from weft.durability.queue.moves import move
 
 _INSERT = "INSERT INTO batches VALUES (?, ?, ?, ?)"
 _PAGE_BYTES = 4096
@@ -235,6 +236,7 @@ def _update_run(
         query = "UPDATE runs SET part = ?, status = ?, ended_wall = ?, end_seq = ? WHERE no = ?"
         end = seq if after.status else None
         db.execute(query, (after.part, after.status, wall, end, run.no))
+        move(db, run.no, "ended" if after.status else "running")
 
 
 @contextmanager

@@ -66,6 +66,8 @@ from weft.durability.journal.sqlite.pruning import prune
 from weft.durability.journal.sqlite.read_only import ReadOnlyConnection, only_read, reading_will_do
 from weft.durability.journal.sqlite.tables import SqliteTables, number, opened
 from weft.durability.journal.tables import RunRow, iter_records
+from weft.durability.queue.moves import wake
+from weft.durability.queue.sqlite import QueuedTables, SqliteQueue
 
 
 def claim_run(
@@ -144,9 +146,22 @@ class SqliteJournal:
         self._refusal: StoreError | None = None  # the reason for `_reading`
         self._db = self._opened(power_safe, to_read)
         self._tables = SqliteTables(self._db, self.path)
+        inside = QueuedTables(
+            self._writing, self._using, self._add_run, self._begin, self._locked, self._claim_locked
+        )
+        self._queue = SqliteQueue(inside, self._clock)
         self._checkpointer = WalCheckpointer(self.path)
 
+    @property
+    def queue(self) -> SqliteQueue:
+        """See `QueueingJournal`."""
+        return self._queue
+
     def begin(self, header: RunHeader) -> Claim:
+        return self._begin(header, None)
+
+    def _begin(self, header: RunHeader, queued: Callable[[int], None] | None) -> Claim:
+        """As `begin`; `queued` is called with the run's number, in the same transaction."""
         blobs = Blobs()
         body = sealed(encode(header, blobs.keep))
         with self._writing() as tables:
@@ -154,6 +169,8 @@ class SqliteJournal:
             try:
                 with batch_writer.transaction(tables.db):
                     no = self._begun(header, body, blobs)
+                    if queued is not None:
+                        queued(no)
                     lock = self._locked(header.run, no)  # before others see the run
                     once = OnceLog(tables.once_file(no), OnceState(header.run))
             except BaseException:
@@ -169,7 +186,10 @@ class SqliteJournal:
 
     def claim(self, run: RunId) -> Claim:
         with self._writing() as tables:
-            lock = self._locked(run, tables.row_of(run).no)
+            return self._claim_locked(run, self._locked(run, tables.row_of(run).no))
+
+    def _claim_locked(self, run: RunId, lock: FileLock) -> Claim:
+        with self._writing() as tables:
             try:
                 self._claimed[run] = claim_run(tables, tables.row_of(run), lock, self._clock.wall)
             except BaseException:
@@ -242,7 +262,10 @@ class SqliteJournal:
         body = sealed(encode(letter))
         with self._writing() as tables:
             query = "INSERT INTO letters (run, node, body) VALUES (?, ?, ?)"
-            tables.db.execute(query, (tables.row_of(run).no, node_of(letter), body))
+            row = tables.row_of(run)
+            with batch_writer.transaction(tables.db):
+                tables.db.execute(query, (row.no, node_of(letter), body))
+                wake(tables.db, row.no)
             self._version += 1
 
     def letters(self, run: RunId, *, wait: bool = True) -> Sequence[Letter]:
@@ -407,7 +430,12 @@ class SqliteJournal:
             self._version += 1
         return reading.undisturbed()
 
-    def _begun(self, header: RunHeader, body: bytes, blobs: Blobs) -> int:
+    def _add_run(self, header: RunHeader) -> int:
+        """Insert an unclaimed run, within a transaction."""
+        blobs = Blobs()
+        return self._begun(header, sealed(encode(header, blobs.keep)), blobs, logged=False)
+
+    def _begun(self, header: RunHeader, body: bytes, blobs: Blobs, *, logged: bool = True) -> int:
         if self._db.execute("SELECT 1 FROM runs WHERE id = ?", (header.run,)).fetchone():
             raise exists(f"the journal {self.path}", header.run)
         for gone in lost_runs(self._tables):
@@ -417,8 +445,8 @@ class SqliteJournal:
         query = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'runs'"
         # The number of a lost run is not reused.
         no = max(number(self._db, query), last_number(self._tables)) + 1
-        query = "INSERT INTO runs (no, id, flow, wall, header, logged) VALUES (?, ?, ?, ?, ?, 1)"
-        self._db.execute(query, (no, header.run, header.flow, header.wall, body))
+        query = "INSERT INTO runs (no, id, flow, wall, header, logged) VALUES (?, ?, ?, ?, ?, ?)"
+        self._db.execute(query, (no, header.run, header.flow, header.wall, body, logged))
         self._version += 1
         return no
 

@@ -59,6 +59,20 @@ MIGRATIONS: Sequence[Sequence[str]] = (
         """CREATE TABLE summaries (thread TEXT PRIMARY KEY, covers INTEGER NOT NULL,
         body TEXT NOT NULL) WITHOUT ROWID""",
     ),
+    # The queue of runs and its schedules: see `weft.core.ports.queue`.
+    (
+        """CREATE TABLE queue (run INTEGER PRIMARY KEY REFERENCES runs ON DELETE CASCADE,
+        state TEXT NOT NULL, attempts INTEGER NOT NULL, reason TEXT NOT NULL,
+        queue TEXT NOT NULL, version TEXT NOT NULL, priority INTEGER NOT NULL, due REAL NOT NULL,
+        limit_key TEXT NOT NULL, at_most INTEGER, max_attempts INTEGER NOT NULL)""",
+        """CREATE INDEX queue_order ON queue (priority DESC, run)
+        WHERE state IN ('queued', 'running')""",
+        "CREATE INDEX queue_limits ON queue (limit_key) WHERE state = 'running'",
+        """CREATE TABLE schedules (name TEXT PRIMARY KEY, cron TEXT NOT NULL, zone TEXT NOT NULL,
+        catch_up TEXT NOT NULL, next REAL NOT NULL, header BLOB NOT NULL,
+        queue TEXT NOT NULL, version TEXT NOT NULL, priority INTEGER NOT NULL, due REAL NOT NULL,
+        limit_key TEXT NOT NULL, at_most INTEGER, max_attempts INTEGER NOT NULL) WITHOUT ROWID""",
+    ),
 )
 """The statements from version N, counted from 0, to N + 1. Only ever append to it."""
 _READ_FROM = 2
