@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from weft.workflow.apps.think import think, think_sync
     from weft.workflow.flow.load import check
     from weft.workflow.history.simulation import advise, simulate
+    from weft.workflow.queue.submission import SubmittedRun
+    from weft.workflow.queue.worker import Worker
     from weft.workflow.runtime.conversations import Conversations
     from weft.workflow.runtime.journals import open_journal
     from weft.workflow.runtime.models.factory import Models
@@ -80,6 +82,8 @@ _NAMES = {
     "weft.workflow.apps.think": "think think_sync",
     "weft.workflow.flow.load": "check",
     "weft.workflow.history.simulation": "advise simulate",
+    "weft.workflow.queue.submission": "SubmittedRun",
+    "weft.workflow.queue.worker": "Worker",
     "weft.workflow.runtime.conversations": "Conversations",
     "weft.workflow.runtime.journals": "open_journal",
     "weft.workflow.runtime.models.factory": "Models",
@@ -121,6 +125,7 @@ __all__ = [
     "ReusingTools",
     "RunStream",
     "SandboxLimits",
+    "SubmittedRun",
     "ThinkOptions",
     "Thought",
     "ThoughtModel",
@@ -128,6 +133,7 @@ __all__ = [
     "ToolCall",
     "ToolContext",
     "Toolbox",
+    "Worker",
     "__version__",
     "advise",
     "ask",

@@ -78,6 +78,7 @@ class TakenRun(NamedTuple):
     """
 
     run: RunId
+    version: str
     claim: Claim
     attempts: int
     losses: Losses

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, NamedTuple
 
-from weft.core.errors import RunBusy, RunExists
+from weft.core.errors import RunBusy, RunExists, StoreError
 from weft.core.ids import RunId
 from weft.core.ports.clock import Clock
 from weft.core.ports.journal import Claim, RunHeader
@@ -67,6 +67,7 @@ class _Candidate(NamedTuple):
     key: str
     limit: int | None
     max_attempts: int
+    version: str
 
 
 class PollingListener:
@@ -120,7 +121,8 @@ class SqliteQueue:
                     raise
             missing = losses(tables, tables.row_of(chosen.run))
             claim = self._tables.claim(chosen.run, lock)  # its failure releases the lock
-        return TakenRun(chosen.run, self._leaving(chosen.run, claim), attempts, missing)
+        left = self._leaving(chosen.run, claim)
+        return TakenRun(chosen.run, chosen.version, left, attempts, missing)
 
     def wait_s(
         self, queues: Sequence[str], versions: Sequence[str], now_s: float | None = None
@@ -222,8 +224,8 @@ class SqliteQueue:
         self, tables: SqliteTables, queues: Sequence[str], versions: Sequence[str], now_s: float
     ) -> Iterator[_Candidate]:
         """The runs that may be taken, best first, without a look at limits."""
-        query = f"""SELECT no, id, state, attempts, limit_key, at_most, max_attempts
-        FROM queue JOIN runs ON no = run
+        query = f"""SELECT no, id, state, attempts, limit_key, at_most, max_attempts,
+        version FROM queue JOIN runs ON no = run
         WHERE (state = 'running' OR (state = 'queued' AND due <= ?))
         AND queue IN (SELECT value FROM json_each(?))
         AND version IN (SELECT value FROM json_each(?)) ORDER BY {_ORDER}"""  # noqa: S608 - constant
@@ -260,15 +262,10 @@ class SqliteQueue:
         AND NOT EXISTS (SELECT 1 FROM letters WHERE letters.run = queue.run AND NOT taken)
         THEN 'asking' ELSE 'queued' END
         WHERE state = 'running' AND run = (SELECT no FROM runs WHERE id = ?)"""
-        released, claim_release = False, claim.release
-        try:
+        with suppress(StoreError):  # then the run counts as abandoned, as soon as its lock ends
             with self._tables.writing() as tables:
                 tables.db.execute(query, (run,))
-                claim_release()
-                released = True
-        finally:
-            if not released:
-                claim_release()
+        claim.release()
 
     def _entry(self, tables: SqliteTables, row: Sequence[object]) -> QueueEntry:
         *values, no = row

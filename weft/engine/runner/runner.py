@@ -104,6 +104,7 @@ class Run(RunHost):
         self._unanswerable: set[NodeId] = set()
         self._asks = False
         self._left: tuple[PendingQuestion, ...] = ()
+        self._draining = ""
         self._effects = effects or EffectLedger()
         self._graph = graph
         self._options = options
@@ -222,6 +223,24 @@ class Run(RunHost):
         nodes = ", ".join(questions)
         self._signal(CancelRequested(f"nobody answers {nodes} here"))
 
+    def drain(self, reason: str) -> None:
+        """Start no more node functions, and leave the run when those under way have ended.
+
+        In its record it has not ended then, unless they were the last.
+        """
+        self._draining = reason
+        if self._begun:
+            self._step_soon()
+
+    def _leave_if_drained(self) -> None:
+        """Leave a draining run where no node function does more than wait for another node."""
+        if self._left or self._inbox or self._scheduler.busy or self._scheduler.done:
+            return
+        if len(self._tasks) <= len(self._waits):
+            if self._recorder is not None:
+                self._recorder.leave()
+            self._signal(CancelRequested(self._draining))
+
     @property
     def elapsed_s(self) -> float:
         """Seconds since the run started."""
@@ -256,6 +275,8 @@ class Run(RunHost):
                 self._perform(self._scheduler.advance(signals, now_s))
             if self._asks:
                 self._leave_if_stuck()
+            if self._draining:
+                self._leave_if_drained()
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a bug must not hang
             self._crash(error)
 
@@ -312,6 +333,8 @@ class Run(RunHost):
 
     def start(self, starts: Iterable[Start]) -> None:
         """Start node functions, except those that were stopped meanwhile."""
+        if self._draining:
+            return
         tasks, create, around = self._tasks, self._loop.create_task, self._context
         for start in starts:
             state = start.state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, Unpack, cast, overload
 
 from pydantic import ValidationError
 from typing_extensions import ParamSpec, TypeVar
@@ -35,7 +35,15 @@ from weft.workflow.document.unit import ONLY_PYTHON, DocumentOrigin, Unit
 from weft.workflow.flow.handle import InputHandles, NodeHandle, kinds_of
 from weft.workflow.flow.node_signatures import InputSignature
 from weft.workflow.flow.python_values import document_value, is_type, schema_of
-from weft.workflow.flow.run_arguments import SETTINGS, FlowOptions, inputs_together, split_arguments
+from weft.workflow.flow.run_arguments import (
+    QUEUE_SETTINGS,
+    SETTINGS,
+    SUBMIT_SETTINGS,
+    FlowOptions,
+    SubmitSettings,
+    inputs_together,
+    split_arguments,
+)
 from weft.workflow.flow.signatures import checked_as
 from weft.workflow.flow.views import FlowViews
 from weft.workflow.runtime.blocking import run_blocking
@@ -46,6 +54,9 @@ from weft.workflow.runtime.results.result import FlowResult, Out
 from weft.workflow.runtime.results.run_stream import RunStream
 from weft.workflow.runtime.run import FlowRun
 from weft.workflow.runtime.tools.toolset import Toolset
+
+if TYPE_CHECKING:
+    from weft.workflow.queue.submission import SubmittedRun
 
 _logger = logger("runs")
 
@@ -354,6 +365,27 @@ class Flow(FlowViews, Generic[In, Out, P]):
                 _logger.warning("%s: %s", claimed.run, note)
             settings.setdefault("questions", "pause")
             return cast(FlowRun[Out], resume_run(claimed, own=own, **settings))
+
+    def submit(
+        self, inputs: In | Mapping[str, Any] | None = None, /, **settings: Unpack[SubmitSettings]
+    ) -> SubmittedRun[Out]:
+        """Submit a run to the queue of a journal, for a `Worker`: here, or on another machine.
+
+            run = flow.submit({"topic": "rivers"}, key="order-17", journal="postgresql://...")
+            result = await run.result()
+
+        `key` is the run's id: submitting it again with the same inputs is the same run. Further
+        settings are `SubmitSettings`. Blocks briefly.
+
+        Raises: `BuildError`, `InputError`, `RunExists` for a key with other inputs, `StoreError`.
+        """
+        from weft.workflow.queue.submission import submit
+
+        check_keywords("flow.submit", settings, SUBMIT_SETTINGS, "inputs go into a mapping")
+        given: dict[str, Any] = {k: v for k, v in settings.items() if v is not None}
+        own = {key: given.pop(key) for key in QUEUE_SETTINGS & given.keys()}
+        inputs = {} if inputs is None else inputs
+        return cast("SubmittedRun[Out]", submit(self.unit, inputs, RunSettings(**given), **own))
 
     @overload
     def run_sync(self, inputs: In, /, **settings: Unpack[FlowSettings]) -> FlowResult[Out]: ...

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from weft.agents.memory import Memory
 from weft.core.errors import BuildError, InputError
 from weft.core.keywords import expect
-from weft.core.ports import ModelClient
+from weft.core.ports import Clock, ModelClient
 from weft.core.suggestion import closest
 from weft.workflow.document.inputs import plain_inputs
+from weft.workflow.runtime.journals import JournalPlace
 from weft.workflow.runtime.options import FlowLimits, FlowSettings
 
 SETTINGS = frozenset(FlowSettings.__annotations__)
@@ -24,6 +26,38 @@ class FlowOptions(FlowLimits, total=False):
     models: Mapping[str, str | Mapping[str, object] | ModelClient] | None
     tools: Mapping[str, str | Mapping[str, object] | Callable[..., Any] | Memory] | None
     folder: str | Path | None
+
+
+class QueueSettings(TypedDict, total=False):
+    """How a run is queued.
+
+    key                its id; by default one that the journal does not have
+    priority           higher first; then in the order of submission
+    at                 not before: a time with its zone, or a delay (a number: of seconds)
+    queue              the queue's name, for workers of their own
+    concurrency_limit  at most so many runs with the same `concurrency_key`, by default the
+                       workflow's name, run at once, on all machines together
+    """
+
+    key: str | None
+    priority: int
+    at: datetime | timedelta | float | None
+    queue: str
+    concurrency_limit: int | None
+    concurrency_key: str
+
+
+class SubmitSettings(QueueSettings, FlowLimits, total=False):
+    """`QueueSettings`; the journal; and limits of the run, as of `FlowSettings`."""
+
+    journal: JournalPlace | None
+    clock: Clock | None
+
+
+QUEUE_SETTINGS = frozenset(QueueSettings.__annotations__)
+SUBMIT_SETTINGS = frozenset(
+    (*QUEUE_SETTINGS, *FlowLimits.__annotations__, *SubmitSettings.__annotations__)
+)
 
 
 def inputs_together(call: str, inputs: tuple[Any, ...]) -> object:

@@ -12,6 +12,7 @@ from weft.core.budget import Budget
 from weft.core.errors import BuildError, InputError
 from weft.core.ids import RunId
 from weft.core.ports.journal import Claim, Journal, Letter
+from weft.core.ports.queue import TakenRun
 from weft.durability.calls import Confirmation
 from weft.durability.journal.resume_state import RecordedResumeState
 from weft.engine import BudgetLimit
@@ -91,6 +92,7 @@ def claim_run(
     accept_changes: bool = False,
     confirmed: Mapping[str, Confirmation] | None = None,
     as_written: bool = False,
+    taken: TakenRun | None = None,
 ) -> ResumableRun:
     """Claim a run to continue it, on the workflow that it began with.
 
@@ -100,14 +102,17 @@ def claim_run(
     with other arguments; by node, or by a pattern such as `first[*]/charge`. A confirmation applies
     to calls that need one now, never to a call that has not begun. `as_written`: no tools are
     substituted, so that confirmed values are checked by the result types of the workflow's tools;
-    else each call checks its own.
+    else each call checks its own. `taken`: the run, where it was taken from the queue.
 
     Raises: `UnknownReference`, `RunBusy`, `WorkflowChanged`, `BuildError`, `RunSucceeded`,
     `InputError` when `confirmed` names a call whose end is known, `StoreError`.
     """
-    run_id = find_run(journal, run)
-    losses = journal.losses(run_id)
-    claim = journal.claim(run_id)  # adds what is known of them
+    if taken is None:
+        run_id = find_run(journal, run)
+        losses = journal.losses(run_id)
+        claim = journal.claim(run_id)  # adds what is known of them
+    else:
+        run_id, losses, claim = taken.run, taken.losses, taken.claim
     try:
         history = read_history(journal, run_id, replace(losses, calls=()))
         if history.ended is not None and history.ended.status == "succeeded":

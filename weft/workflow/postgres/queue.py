@@ -74,6 +74,7 @@ class _Candidate(NamedTuple):
     key: str
     limit: int | None
     max_attempts: int
+    version: str
 
 
 class PostgresQueue:
@@ -97,7 +98,7 @@ class PostgresQueue:
         who, tries = self._host.claimant(), 0
         given = {"queues": list(queues), "versions": list(versions), "now": now_s}
 
-        def write(db: Connection) -> tuple[RunLease, int] | None:
+        def write(db: Connection) -> tuple[RunLease, int, str] | None:
             nonlocal tries
             tries += 1
             chosen = _taken_before(db, who) if tries > 1 else None
@@ -112,13 +113,13 @@ class PostgresQueue:
             db.execute("UPDATE weft_letters SET taken = '' WHERE run = %s", (chosen.no,))
             tables = PostgresTables.within(db)
             progress = tables.progress_of(tables.row_of(chosen.run))
-            return RunLease(chosen.run, chosen.no, token, seq, progress), attempts
+            return RunLease(chosen.run, chosen.no, token, seq, progress), attempts, chosen.version
 
         found = self._transact(write)
         if found is None:
             return None
-        lease, attempts = found
-        return TakenRun(lease.run, self._held(lease), attempts, Losses())
+        lease, attempts, version = found
+        return TakenRun(lease.run, version, self._held(lease), attempts, Losses())
 
     def wait_s(
         self, queues: Sequence[str], versions: Sequence[str], now_s: float | None = None
@@ -253,7 +254,7 @@ class PostgresQueue:
 def _chosen(db: Connection, given: Mapping[str, object]) -> _Candidate | None:
     """Lock the first run that may be taken, and its lease; stop those without an attempt left."""
     query: LiteralString = f"""SELECT q.run, r.id, q.state, q.attempts, q.limit_key, q.at_most,
-    q.max_attempts FROM weft_queue q JOIN weft_leases l ON l.run = q.run
+    q.max_attempts, q.version FROM weft_queue q JOIN weft_leases l ON l.run = q.run
     JOIN weft_runs r ON r.no = q.run
     WHERE {_OPEN} AND (q.state = 'running' OR (q.state = 'queued' AND q.due <= {_NOW}))
     AND l.expires <= clock_timestamp() AND (q.state = 'running' OR (q.limit_key <> ALL(%(full)s)
@@ -286,7 +287,7 @@ def _has_room(db: Connection, key: str, limit: int) -> bool:
 
 def _taken_before(db: Connection, who: Claimant) -> _Candidate | None:
     """The run that an attempt of the same claim took, which committed unseen."""
-    query = """SELECT q.run, r.id, 'queued', q.attempts, '', NULL, q.max_attempts
+    query = """SELECT q.run, r.id, 'queued', q.attempts, '', NULL, q.max_attempts, q.version
     FROM weft_leases l JOIN weft_queue q ON q.run = l.run JOIN weft_runs r ON r.no = q.run
     WHERE l.owner = %s"""
     rows = rows_of(db, query, (who.owner,))

@@ -133,7 +133,9 @@ class RunRecording:
             if past is not None and past.claim is not None and settings.run is not None:
                 self.run, self._claim = RunId(settings.run), past.claim
             else:
-                header = self._header(unit, inputs, settings, compiled)
+                sources = compiled.redacted_sources(redactor)
+                notes = {} if past is None else past.notes
+                header = run_header(unit, inputs, settings, sources, redactor, notes)
                 self.run, self._claim = _begun(journal, header, inputs, settings.run)
         except BaseException:
             self._let_go()
@@ -204,22 +206,29 @@ class RunRecording:
         if lent is not None:
             JOURNALS.give_back(lent)
 
-    def _header(
-        self, unit: Unit, inputs: Mapping[str, Any], settings: RunSettings, compiled: CompiledFlow
-    ) -> RunHeader:
-        recorded = {**settings.recorded(), **(self._past.notes if self._past is not None else {})}
-        if is_from_file(unit):
-            recorded["folder"] = str(unit.root)
-        return RunHeader(
-            RunId(""),
-            unit.document.name,
-            (settings.clock or SystemClock()).wall().isoformat(timespec="milliseconds"),
-            _WEFT,
-            self._redactor.redact(dict(inputs)),
-            compiled.redacted_sources(self._redactor),
-            self._redactor.redact(recorded),
-            self._redactor.names,
-        )
+
+def run_header(
+    unit: Unit,
+    inputs: Mapping[str, Any],
+    settings: RunSettings,
+    sources: Mapping[str, str],
+    redactor: Redactor,
+    notes: Mapping[str, Any],
+) -> RunHeader:
+    """The header of a new run, without an id. `sources`: redacted; `notes`: further settings."""
+    recorded = {**settings.recorded(), **notes}
+    if is_from_file(unit):
+        recorded["folder"] = str(unit.root)
+    return RunHeader(
+        RunId(""),
+        unit.document.name,
+        (settings.clock or SystemClock()).wall().isoformat(timespec="milliseconds"),
+        _WEFT,
+        redactor.redact(dict(inputs)),
+        sources,
+        redactor.redact(recorded),
+        redactor.names,
+    )
 
 
 def _begun(

@@ -281,6 +281,14 @@ class FlowRun(Generic[Out]):
             self._recording.recorder.leave()
         self._run.cancel(reason)
 
+    def drain(self, reason: str = "drained") -> None:
+        """Start no more nodes, and end this process's part of the run when running ones have ended.
+
+        In its record the run has not ended then, unless these were the last. An unrecorded run is
+        cancelled at that moment.
+        """
+        self._run.drain(reason)
+
     @property
     def questions(self) -> Mapping[NodeId, AskHuman]:
         """The nodes that wait for a person."""
