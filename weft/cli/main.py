@@ -86,6 +86,7 @@ app = application(
     no_args_is_help=True,
     cls=lazy_group(
         *("run", "resume", "answer", "replay", "diff", "simulate"),
+        *("submit", "worker", "queue", "schedule"),
         *("ask", "think"),
         *("serve", "ps", "stop", "gateway", "mcp", "ui", "plan-serve"),
         *("train-drafter", "export-drafter", "train-diffusion"),

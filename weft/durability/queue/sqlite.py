@@ -262,9 +262,9 @@ class SqliteQueue:
         AND NOT EXISTS (SELECT 1 FROM letters WHERE letters.run = queue.run AND NOT taken)
         THEN 'asking' ELSE 'queued' END
         WHERE state = 'running' AND run = (SELECT no FROM runs WHERE id = ?)"""
-        with suppress(StoreError):  # then the run counts as abandoned, as soon as its lock ends
-            with self._tables.writing() as tables:
-                tables.db.execute(query, (run,))
+        # Where that fails, the run counts as abandoned as soon as its lock ends.
+        with suppress(StoreError), self._tables.writing() as tables:
+            tables.db.execute(query, (run,))
         claim.release()
 
     def _entry(self, tables: SqliteTables, row: Sequence[object]) -> QueueEntry:

@@ -27,18 +27,24 @@ _SERVERS = ("postgresql://", "postgres://")
 
 
 def open_journal(
-    where: str | Path | None = None, *, make: bool = True, to_read: bool = False
+    where: str | Path | None = None,
+    *,
+    make: bool = True,
+    to_read: bool = False,
+    lease_s: float | None = None,
 ) -> Journal:
     """The journal at a path, or at the address of a PostgreSQL server; the caller closes it.
 
     None: the environment variable `WEFT_JOURNAL`, else `journal.sqlite` in `WEFT_HOME` or the
     user's data folder. A missing file is created, unless `make` is False. A read-only file is
-    refused, unless it is opened `to_read`: then only writing fails.
+    refused, unless it is opened `to_read`: then only writing fails. `lease_s`: on a server, for
+    how long the runs of a process that died stay its own; a file frees them at once.
+
     Raises: `StoreError`.
     """
     place = str(where or os.environ.get(VARIABLE) or "")
     if place.startswith(_SERVERS):
-        return _on_server(place)
+        return _on_server(place, lease_s)
     path = Path(place) if place else default_path()
     _check_file(path, make)
     try:
@@ -97,10 +103,11 @@ def _check_file(path: Path, make: bool) -> None:
         raise StoreError(f"there is no journal {path}", hint=hint)
 
 
-def _on_server(address: str) -> Journal:
+def _on_server(address: str, lease_s: float | None) -> Journal:
     with optional_packages("a journal on a server", StoreError):
         module = import_module("weft.workflow.postgres")
-    journal: Journal = module.PostgresJournal(address)
+    given = {} if lease_s is None else {"lease_s": lease_s}
+    journal: Journal = module.PostgresJournal(address, **given)
     return journal
 
 

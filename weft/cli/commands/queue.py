@@ -1,0 +1,110 @@
+"""`weft queue`: lists the runs that wait for a worker, lets one be tried again, cancels one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from weft.cli.errors import report_errors
+from weft.cli.journal import journal_at
+from weft.cli.options import Debug, JournalPlace, Json, Run, one_of
+from weft.cli.text import amount, clean, json_text
+
+if TYPE_CHECKING:
+    from weft.core.ports.queue import QueueState
+
+_STATES: Final = ("queued", "running", "asking", "stopped", "ended")
+
+queue = typer.Typer(
+    help="The runs in the queue of a journal: list them, retry one, cancel one.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@queue.command("list")
+def list_command(
+    state: Annotated[
+        list[str] | None,
+        typer.Option(metavar="STATE", help=f"Only these: {', '.join(_STATES)}; repeat it."),
+    ] = None,
+    limit: Annotated[int, typer.Option(metavar="N", help="At most so many.", min=1)] = 50,
+    as_json: Json = False,
+    journal: JournalPlace = None,
+    debug: Debug = False,
+) -> None:
+    """List the runs that have not ended, in the order in which workers take them.
+
+    The column `version` names the workflow and the version that a worker must have.
+    """
+    states: tuple[QueueState, ...] = tuple(
+        one_of(each, _STATES, "--state") for each in state or _STATES[:-1]
+    )
+    with report_errors(debug=debug, as_json=as_json):
+        from weft.cli.console import stdout
+        from weft.cli.queue import entry_data, print_entries
+        from weft.core.ports.queue import queue_of
+
+        with journal_at(journal, to_read=True) as opened:
+            entries = queue_of(opened).entries(states, limit + 1)
+        if as_json:
+            typer.echo(json_text([entry_data(entry) for entry in entries[:limit]]))
+        elif entries:
+            print_entries(stdout(), entries[:limit], datetime.now(UTC))
+            if len(entries) > limit:
+                typer.echo("there are more: raise --limit")
+        else:
+            typer.echo("no run waits; `weft submit FILE` submits one")
+
+
+@queue.command()
+def retry(run: Run, journal: JournalPlace = None, debug: Debug = False) -> None:
+    """Let a worker try again a run that failed or was stopped; what is finished is kept."""
+    with report_errors(debug=debug):
+        from weft.core.ports.queue import queue_of
+        from weft.workflow.history.run_history import find_run
+
+        with journal_at(journal) as opened:
+            found = find_run(opened, run)
+            queue_of(opened).requeue(found)
+            entry = queue_of(opened).entry(found)
+        state = "not in the queue" if entry is None else entry.state
+        typer.echo(f"{clean(found)} is {state}")
+
+
+@queue.command()
+def cancel(
+    run: Run,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it is recorded.")] = "cancelled",
+    journal: JournalPlace = None,
+    debug: Debug = False,
+) -> None:
+    """End a run: at once where it waits, soon where a worker executes it."""
+    with report_errors(debug=debug):
+        from weft.workflow.history.cancel import cancel_run
+        from weft.workflow.history.run_history import find_run
+
+        with journal_at(journal) as opened:
+            found = find_run(opened, run)
+            done = cancel_run(opened, found, reason)
+        typer.echo(f"{clean(found)} {'has ended' if done else 'ends soon'}")
+
+
+@queue.command()
+def versions(as_json: Json = False, journal: JournalPlace = None, debug: Debug = False) -> None:
+    """Count the runs that have not ended, by the version that a worker needs."""
+    with report_errors(debug=debug, as_json=as_json):
+        from collections import Counter
+
+        from weft.core.ports.queue import queue_of
+
+        with journal_at(journal, to_read=True) as opened:
+            entries = queue_of(opened).entries(("queued", "running", "asking", "stopped"))
+        counted = Counter((entry.flow, entry.terms.version) for entry in entries)
+        if as_json:
+            rows = [{"flow": f, "version": v, "runs": n} for (f, v), n in counted.items()]
+            typer.echo(json_text(rows))
+        for (flow, version), number in () if as_json else counted.most_common():
+            typer.echo(f"{clean(flow)}@{version}  {amount(number, 'run')}")

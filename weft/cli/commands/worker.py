@@ -1,0 +1,127 @@
+"""`weft worker`: executes runs of a journal's queue until a signal comes."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weft.cli import console, options
+from weft.cli.console import interrupts, leave_at_once
+from weft.cli.errors import report_errors
+from weft.cli.exit_code import ExitCode
+from weft.cli.text import clean, one_line
+
+if TYPE_CHECKING:
+    from weft.workflow.queue.worker import Worker, WorkerEvent
+
+HELP = """Execute the runs that `weft submit` and schedules leave in a queue.
+
+Workers on any number of machines share a journal on a PostgreSQL server; on one machine a file
+will do. A run whose worker died is continued by another one: what is finished is not done again. A
+run that asks a person occupies no worker; `weft answer` lets it go on. A run of another version of
+a workflow is left to a worker that has it: `weft queue list`.
+
+The first Ctrl-C (or SIGTERM) drains: no further runs are taken, running nodes may end, and what is
+left is continued by other workers. The second ends the process at once.
+
+\b
+Exit status:
+  0    ended in order
+  1    cannot work: no journal, a workflow that cannot run here
+  2    wrong usage, or an invalid workflow
+  130  ended, but running nodes were cut off
+"""
+
+
+def worker(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...", help="Workflows, or folders of them (*.yaml, *.yml).", exists=True
+        ),
+    ],
+    concurrency: Annotated[
+        int, typer.Option(metavar="N", help="At most so many runs at once.", min=1)
+    ] = 4,
+    queue: Annotated[
+        list[str] | None,
+        typer.Option("--queue", metavar="NAME", help="Only runs of this queue; repeat it."),
+    ] = None,
+    grace: Annotated[
+        str, typer.Option(metavar="TIME", help="How long a drain waits for running nodes.")
+    ] = "30s",
+    lease: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="On a server: how long after this worker's death its runs wait for another one.",
+        ),
+    ] = "20s",
+    journal: options.JournalPlace = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No line for each run.")] = False,
+    debug: options.Debug = False,
+) -> None:
+    """See `HELP`."""
+    grace_s, lease_s = options.seconds(grace), options.seconds(lease)
+    with report_errors(debug=debug):
+        from contextlib import closing
+
+        from weft.workflow import load
+        from weft.workflow.queue.worker import Worker
+        from weft.workflow.runtime.journals import open_journal
+
+        flows = [load(file) for file in _workflows(files)]
+        with closing(open_journal(journal, lease_s=lease_s)) as opened:
+            made = Worker(
+                flows,
+                opened,
+                concurrency=concurrency,
+                queues=queue or ("default",),
+                grace_s=grace_s,
+                report=None if quiet else _print_event,
+            )
+            for version, flow in made.versions.items():
+                typer.echo(f"{clean(flow.name)}@{version}")
+            whole = asyncio.run(_serve_until_signal(made))
+    code = ExitCode.SUCCEEDED if whole else ExitCode.INTERRUPTED
+    leave_at_once(code)  # without waiting for code that does not react to its cancellation
+
+
+def _workflows(places: list[Path]) -> list[Path]:
+    """The files, and those in the folders. Raises: `typer.BadParameter` for an empty folder."""
+    found: list[Path] = []
+    for place in places:
+        inside = (
+            sorted([*place.glob("*.yaml"), *place.glob("*.yml")]) if place.is_dir() else [place]
+        )
+        if not inside:
+            raise typer.BadParameter(f"{place} contains no *.yaml", param_hint="FILE")
+        found += inside
+    return found
+
+
+async def _serve_until_signal(made: Worker) -> bool:
+    screen = console.stderr()
+
+    def stop() -> None:
+        text = "finishing running nodes; once more ends them at once"
+        screen.print(text, style="dim")
+        made.drain()
+
+    with interrupts(stop):
+        return await made.serve(lambda: screen.print("waiting for runs", style="dim"))
+
+
+_STYLES = {"stopped": "bold red", "changed": "bold red", "asking": "yellow", "left": "magenta"}
+
+
+def _print_event(event: WorkerEvent) -> None:
+    parts = [event.kind, clean(event.run)]
+    if event.attempts > 1:
+        parts.append(f"attempt {event.attempts}")
+    if event.text:
+        parts.append(one_line(event.text, 300))
+    console.stderr().print("  ".join(parts), style=_STYLES.get(event.kind), soft_wrap=True)

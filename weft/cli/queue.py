@@ -1,0 +1,117 @@
+"""Options and tables of the commands about queues and schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from weft.cli import options
+from weft.cli.text import clean
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from weft.core.ports.queue import QueueEntry
+
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option("--input", "-i", metavar="NAME=VALUE", help="An input; repeat it for more."),
+]
+InputsFile = Annotated[
+    Path | None,
+    typer.Option(metavar="JSON", help="A JSON object of inputs.", exists=True, dir_okay=False),
+]
+Priority = Annotated[int, typer.Option(metavar="N", help="Higher first.")]
+Queue = Annotated[str, typer.Option(metavar="NAME", help="The queue, for workers of its own.")]
+ConcurrencyLimit = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", help="At most so many runs of one key at once, on all machines.", min=1
+    ),
+]
+ConcurrencyKey = Annotated[
+    str, typer.Option(metavar="KEY", help="What the limit is for; else the workflow's name.")
+]
+
+
+def time_of(text: str) -> datetime | timedelta:
+    """A time with its zone, or a delay. Raises: `typer.BadParameter`."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        pass
+    try:
+        return timedelta(seconds=options.seconds(text))
+    except typer.BadParameter:
+        message = f"expected a time such as 2026-01-05T09:00+01:00, or 10m, got {text!r}"
+        raise typer.BadParameter(message, param_hint="--at") from None
+
+
+STYLES = {
+    "queued": "cyan",
+    "running": "green",
+    "asking": "bold yellow",
+    "stopped": "bold red",
+}
+
+
+def print_entries(console: Console, entries: Sequence[QueueEntry], now: datetime) -> None:
+    """Print a table of queued runs."""
+    from weft.cli.console import table
+
+    shown = table("!run", "state", "queue", ">priority", "version", ">attempts", "~note")
+    for entry in entries:
+        shown.add_row(
+            Text(clean(entry.run)),
+            Text(entry.state, STYLES.get(entry.state, "")),
+            clean(entry.terms.queue),
+            str(entry.terms.priority),
+            f"{clean(entry.flow)}@{entry.terms.version}",
+            str(entry.attempts),
+            Text(clean("; ".join(_notes(entry, now))), "dim"),
+        )
+    console.print(shown)
+
+
+def entry_data(entry: QueueEntry) -> dict[str, object]:
+    """A queued run as JSON data."""
+    terms = entry.terms
+    return {
+        "run": entry.run,
+        "flow": entry.flow,
+        "state": entry.state,
+        "status": entry.status,
+        "version": terms.version,
+        "queue": terms.queue,
+        "priority": terms.priority,
+        "due": _time(terms.due_s) if terms.due_s else None,
+        "concurrency_key": terms.concurrency_key or None,
+        "concurrency_limit": terms.concurrency_limit,
+        "attempts": entry.attempts,
+        "submitted": entry.wall,
+        "holder": entry.holder or None,
+        "reason": entry.reason or None,
+    }
+
+
+def _notes(entry: QueueEntry, now: datetime) -> list[str]:
+    notes = [entry.reason] if entry.reason else []
+    if entry.state == "queued" and entry.terms.due_s > now.timestamp():
+        notes.append(f"not before {_time(entry.terms.due_s)}")
+    if entry.state == "running":
+        notes.append(entry.holder or "its worker died; the next free one continues it")
+    if entry.state == "ended" and entry.status:
+        notes.append(entry.status)
+    if entry.terms.concurrency_limit is not None:
+        limit = f"{entry.terms.concurrency_limit} at once of {entry.terms.concurrency_key}"
+        notes.append(f"at most {limit}")
+    return notes
+
+
+def _time(time_s: float) -> str:
+    return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="seconds")
