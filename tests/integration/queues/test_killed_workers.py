@@ -9,8 +9,9 @@ import asyncio
 import os
 import random
 import select
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -80,15 +81,18 @@ class Ledger:
     def __init__(self) -> None:
         self._reading, self.writing = os.pipe()
         self._text = b""
-        self.lines: list[tuple[str, str, str]] = []
+        self.lines: list[tuple[int, int, int]] = []
+        self.pids: set[int] = set()
 
-    def read(self, workers: list[WorkerProcess], count: int) -> None:
-        """Read until there are `count` more lines. Fails where no worker writes any more."""
-        wanted = len(self.lines) + count
+    def read(self, count: int, fill: Callable[[], None]) -> None:
+        """Read until there are `count` more lines, with enough runs for them."""
+        wanted, until = len(self.lines) + count, time.monotonic() + PATIENCE_S
         while len(self.lines) < wanted:
-            if not select.select([self._reading], [], [], PATIENCE_S)[0]:
-                pytest.fail(f"no worker writes: {[one.process.poll() for one in workers]}")
-            self._take(os.read(self._reading, 4096))
+            fill()
+            if select.select([self._reading], [], [], 0.5)[0]:
+                self._take(os.read(self._reading, 4096))
+            elif time.monotonic() > until:
+                pytest.fail("no worker writes")
 
     def close(self) -> None:
         """Read the rest, once no worker is left."""
@@ -100,13 +104,14 @@ class Ledger:
     def _take(self, some: bytes) -> None:
         *lines, self._text = (self._text + some).split(b"\n")
         for line in lines:
-            run, item, pid = line.decode().split()
+            run, item, pid = map(int, line.split())
             self.lines.append((run, item, pid))
+            self.pids.add(pid)
 
 
 def survive(place: str, folder: Path, kills: int, *options: str) -> None:
     draw, file = random.Random(SEED), write_flow(folder)
-    ledger, killed = Ledger(), set[str]()
+    ledger, killed = Ledger(), set[int]()
 
     def start() -> WorkerProcess:
         return WorkerProcess(folder, place, ledger.writing, *options)
@@ -116,14 +121,13 @@ def survive(place: str, folder: Path, kills: int, *options: str) -> None:
         workers = [start(), start()]
         try:
             while len(killed) < kills:
-                load.fill()
-                ledger.read(workers, draw.randint(3, 20))
+                ledger.read(draw.randint(3, 20), load.fill)
+                while not {worker.pid for worker in workers} <= ledger.pids:
+                    ledger.read(1, load.fill)  # until both work
                 chosen = draw.randrange(2)
-                pid = str(workers[chosen].pid)
-                if pid in {pid for *_, pid in ledger.lines}:  # it has begun to work
-                    load.kill(workers[chosen])
-                    killed.add(pid)
-                    workers[chosen] = start()
+                load.kill(workers[chosen])
+                killed.add(workers[chosen].pid)
+                workers[chosen] = start()
             asyncio.run(load.ended())
             assert [worker.drain() for worker in workers] == [0, 0]
         finally:
@@ -134,7 +138,7 @@ def survive(place: str, folder: Path, kills: int, *options: str) -> None:
 
 
 def check(
-    journal: Journal, load: Load, lines: list[tuple[str, str, str]], killed: set[str]
+    journal: Journal, load: Load, lines: list[tuple[int, int, int]], killed: set[int]
 ) -> None:
     assert not journal.check()
     executed = Counter((run, item) for run, item, _ in lines)
@@ -151,7 +155,7 @@ def check(
         assert set(ends.values()) == {1}, "a node that had ended ran again"
         parts += sum(isinstance(event, RunResumed) for event in history.events)
         for item in range(ITEMS):
-            place = str(number), str(item)
+            place = number, item
             # Each further execution replaces one that a killed worker did not bring to an end.
             assert executed[place] - 1 <= by_killed[place] <= executed[place]
     delays = sorted(delay for orphan in load.orphans if (delay := resumed(journal, *orphan)))
