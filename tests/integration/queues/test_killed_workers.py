@@ -28,7 +28,7 @@ from weft.core.ports.journal import Journal
 from weft.core.ports.queue import queue_of
 from weft.workflow.history.recorded_workflow import result_of
 from weft.workflow.history.run_history import read_history
-from weft.workflow.queue import SubmittedRun
+from weft.workflow.queue.submission import SubmittedRun
 
 SEED = 21
 OPEN = 8

@@ -30,7 +30,9 @@ def test_what_is_under_way_is_finished_and_what_is_new_refused() -> None:
             await until(lambda: here.gateway._draining.is_set())
             await asyncio.sleep(0)
             health = await http.get("/healthz")
-            assert (health.status_code, health.json()) == (503, {"status": "draining"})
+            assert (health.status_code, health.json()) == (200, {"status": "draining"})
+            ready = await http.get("/readyz")
+            assert (ready.status_code, ready.json()) == (503, {"status": "draining"})
             refused = await here.chat()
             assert refused.status_code == 503
             assert refused.headers["connection"] == "close"

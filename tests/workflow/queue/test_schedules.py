@@ -17,8 +17,8 @@ from tests.workflow.queue.test_worker import TEXT, Machine
 from weft.core.ports.queue import Schedule, queue_of
 from weft.errors import InputError
 from weft.testing import FakeClock
-from weft.workflow.queue.scheduling import add_schedule
 from weft.workflow.queue.schedules import CATCH_UPS, due_firing, next_time, run_of_tick
+from weft.workflow.queue.scheduling import add_schedule
 
 pytest.importorskip("cronsim", reason="cronsim is not installed (extra `schedules`)")
 

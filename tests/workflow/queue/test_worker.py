@@ -13,7 +13,7 @@ import pytest
 import weft
 from weft.errors import Cancelled, InputError, RunExists
 from weft.testing import FakeClock, FakeModel
-from weft.workflow.queue import WorkerEvent
+from weft.workflow.queue.worker import WorkerEvent
 
 TEXT = """
 name: double

@@ -91,6 +91,19 @@ def gateway(
         bool,
         typer.Option("--answers", help="Let clients answer what recorded runs ask: see the docs."),
     ] = False,
+    submissions: Annotated[
+        bool,
+        typer.Option("--submissions", help="Let clients submit runs to the journal's queue."),
+    ] = False,
+    worker: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Also execute so many queued runs at once, and continue those of a gateway that "
+            "died.",
+            min=0,
+        ),
+    ] = 0,
     journal: RecordJournal = None,
     durability: RecordDurability = None,
     no_warm: Annotated[
@@ -121,7 +134,7 @@ def gateway(
             timeout_s=timeout_s,
             drain_s=drain_s,
         )
-        with server_journal(journal, when, wanted=answers) as opened:
+        with server_journal(journal, when, wanted=answers or submissions or bool(worker)) as opened:
             serving = WorkflowGateway(
                 [load(file) for file in files],
                 options,
@@ -131,6 +144,8 @@ def gateway(
                 journal=opened,
                 durability=when,
                 answers=answers,
+                submissions=submissions,
+                worker=worker,
             )
             serving.bind()
             code = asyncio.run(

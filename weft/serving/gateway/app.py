@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry
@@ -16,7 +17,6 @@ from starlette.responses import Response as PlainResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from weft.core.errors import StoreError, UnknownReference
 from weft.serving.gateway.admission import AdmissionQueue
 from weft.serving.gateway.chat import ChatEndpoint, served_model
 from weft.serving.gateway.completion import ServedModel
@@ -25,6 +25,8 @@ from weft.serving.gateway.json_body import read_json
 from weft.serving.gateway.middleware import AdmissionMiddleware
 from weft.serving.gateway.options import GatewayOptions
 from weft.serving.gateway.problem import ApiProblem, RequestRefused, bad_request, problem_of
+from weft.serving.gateway.readiness import Readiness
+from weft.serving.gateway.runs import RunSubmissions, SubmissionEndpoints, in_thread
 
 _LONGEST_NAME = 4096
 
@@ -52,7 +54,7 @@ class QuestionEndpoints:
     async def questions(self, request: Request) -> JSONResponse:
         """The questions of a run, the oldest first."""
         run = request.path_params["run"]
-        found = await self._in_thread(self._people.questions, run)
+        found = await in_thread(self._people.questions, run)
         return JSONResponse({"object": "list", "run": run, "data": list(found)})
 
     async def answer(self, request: Request) -> JSONResponse:
@@ -64,34 +66,54 @@ class QuestionEndpoints:
         if "value" not in body or len(body["node"]) > _LONGEST_NAME:
             raise bad_request("an answer has a `value`", "value")
         run = request.path_params["run"]
-        taken = await self._in_thread(self._people.answer, run, body["node"], body["value"])
+        taken = await in_thread(self._people.answer, run, body["node"], body["value"])
         answer = {"run": run, "node": body["node"], "taken": taken}
         return JSONResponse(answer, 202)
-
-    async def _in_thread(self, call: Any, *arguments: Any) -> Any:
-        try:
-            return await asyncio.to_thread(call, *arguments)
-        except UnknownReference as error:
-            raise RequestRefused(ApiProblem(404, error.message, code="not_found")) from None
-        except StoreError:
-            text = "the journal cannot be used"
-            raise RequestRefused(ApiProblem(503, text, "server_error", "unavailable")) from None
 
 
 _OWN_HEADERS = ["authorization", "content-type", "x-request-id", "x-weft-timeout-ms"]
 
 
+@dataclass(frozen=True, slots=True)
+class RunRoutes:
+    """What a gateway offers for recorded runs.
+
+    people   their questions
+    queue    submission, and a look at each
+    check    raises a `WeftError` when their journal cannot be used; blocks
+    """
+
+    people: RunQuestions | None = None
+    queue: RunSubmissions | None = None
+    check: Callable[[], None] | None = None
+
+    def routes(self, options: GatewayOptions) -> list[Route]:
+        """The routes below `/v1/runs`."""
+        routes: list[Route] = []
+        if self.people is not None:
+            endpoints = QuestionEndpoints(self.people, options)
+            routes += [
+                Route("/v1/runs/{run:path}/questions", endpoints.questions, methods=["GET"]),
+                Route("/v1/runs/{run:path}/answers", endpoints.answer, methods=["POST"]),
+            ]
+        if self.queue is not None:
+            routes += SubmissionEndpoints(self.queue, options).routes()
+        return routes
+
+
 class GatewayApp:
-    """An ASGI application that serves `models` by name, and the questions of runs with `people`."""
+    """An ASGI application that serves `models` by name, and what `run_routes` has of runs."""
 
     def __init__(
         self,
         models: Mapping[str, ServedModel],
         options: GatewayOptions,
         report: Report | None = None,
-        people: RunQuestions | None = None,
+        run_routes: RunRoutes | None = None,
         registry: CollectorRegistry | None = None,
     ) -> None:
+        routes_of_runs = run_routes or RunRoutes()
+        self._readiness = Readiness(routes_of_runs.check)
         self._models = models
         self._admission = AdmissionQueue(options.max_concurrent, options.max_waiting)
         self._metrics = GatewayMetrics(self._admission, registry)
@@ -102,14 +124,10 @@ class GatewayApp:
             Route("/v1/models/{name:path}", self._card, methods=["GET"]),
             Route("/v1/chat/completions", chat, methods=["POST"]),
             Route("/healthz", self._health, methods=["GET"]),
+            Route("/readyz", self._ready, methods=["GET"]),
             Route("/metrics", self._metrics_text, methods=["GET"]),
         ]
-        if people is not None:
-            endpoints = QuestionEndpoints(people, options)
-            routes += [
-                Route("/v1/runs/{run:path}/questions", endpoints.questions, methods=["GET"]),
-                Route("/v1/runs/{run:path}/answers", endpoints.answer, methods=["POST"]),
-            ]
+        routes += routes_of_runs.routes(options)
         inner = Starlette(
             routes=routes,
             exception_handlers={HTTPException: _http_problem, Exception: _problem},
@@ -151,9 +169,17 @@ class GatewayApp:
         return JSONResponse(served_model(self._models, request.path_params["name"]).card())
 
     async def _health(self, _: Request) -> JSONResponse:
+        """Alive, also while draining: who restarts a process asks here."""
+        return JSONResponse({"status": "draining" if self._middleware.closed else "ok"})
+
+    async def _ready(self, _: Request) -> JSONResponse:
+        """Whether requests may come: a balancer asks here."""
         if self._middleware.closed:
             return JSONResponse({"status": "draining"}, 503)
-        return JSONResponse({"status": "ok"})
+        problem = await self._readiness.problem()
+        if problem is not None:
+            return JSONResponse({"status": "unavailable", "reason": problem}, 503)
+        return JSONResponse({"status": "ready"})
 
     async def _metrics_text(self, _: Request) -> PlainResponse:
         return PlainResponse(self._metrics.text(), media_type=CONTENT_TYPE)

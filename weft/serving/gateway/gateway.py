@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from weft.core.errors import DuplicateName
 from weft.serving.asgi import QuietServer, bound_socket, server_config, serving
-from weft.serving.gateway.app import GatewayApp, RunQuestions
+from weft.serving.gateway.app import GatewayApp, RunRoutes
 from weft.serving.gateway.completion import ServedModel
 from weft.serving.gateway.exchange import Report
 from weft.serving.gateway.options import GatewayOptions
@@ -27,7 +27,7 @@ class Gateway:
         gateway.bind()
         await gateway.serve(lambda: print(gateway.address))
 
-    `report` receives every finished exchange; `people` has the questions of recorded runs;
+    `report` receives every finished exchange; `run_routes`: what it offers for recorded runs;
     `registry` contains further metrics for `/metrics`. Raises: `DuplicateName`.
     """
 
@@ -36,7 +36,7 @@ class Gateway:
         models: Sequence[ServedModel],
         options: GatewayOptions | None = None,
         report: Report | None = None,
-        people: RunQuestions | None = None,
+        run_routes: RunRoutes | None = None,
         registry: CollectorRegistry | None = None,
     ) -> None:
         self._models = {served.name: served for served in models}
@@ -46,7 +46,7 @@ class Gateway:
             raise DuplicateName(f"two models are called {twice!r}", hint="rename one")
         self._options = options or GatewayOptions()
         self._report = report
-        self._people = people
+        self._run_routes = run_routes
         self._registry = registry
         self._socket: socket.socket | None = None
         self._draining = asyncio.Event()
@@ -79,7 +79,9 @@ class Gateway:
         if self._socket is None:
             self.bind()
         assert self._socket is not None
-        app = GatewayApp(self._models, self._options, self._report, self._people, self._registry)
+        app = GatewayApp(
+            self._models, self._options, self._report, self._run_routes, self._registry
+        )
         options = self._options
         config = server_config(
             app,

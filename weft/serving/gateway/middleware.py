@@ -17,8 +17,8 @@ from weft.serving.gateway.options import GatewayOptions
 from weft.serving.gateway.problem import ApiProblem, RequestRefused, problem_of
 from weft.serving.gateway.reply import GatewayResponse
 
-_OPEN = frozenset({"/healthz"})
-_QUIET = frozenset({"/healthz", "/metrics"})
+_OPEN = frozenset({"/healthz", "/readyz"})
+_QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
 _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _OWN_SITE = frozenset({"same-origin", "none"})
 _DRAINING = ApiProblem(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from weft.core.errors import BuildError, DuplicateName, ServeError, UnknownReference
 from weft.core.extras import optional_packages
+from weft.core.loggers import logger
 from weft.core.ports import ModelClient
 from weft.core.ports.journal import Journal
 from weft.decoding.diffusion.guard.priors import PriorLimits
@@ -14,11 +16,13 @@ from weft.serving.local import LocalModel
 from weft.serving.moderation import ModeratedModel
 from weft.workflow.apps.flow_model import EXTRA_FIELDS, FlowModel
 from weft.workflow.apps.served import RecordingOptions
+from weft.workflow.apps.submissions import JournalSubmissions
 from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.spec.settings import Durability
 from weft.workflow.document.unit import Unit
 from weft.workflow.flow import Flow
 from weft.workflow.history.answers import JournalHumanInputs
+from weft.workflow.queue.worker import Worker
 from weft.workflow.runtime.models.factory import Models
 from weft.workflow.runtime.models.think import ThoughtModel
 from weft.workflow.runtime.telemetry import run_metrics
@@ -30,8 +34,11 @@ with optional_packages("a gateway", ServeError):
         GatewayKeys,
         GatewayOptions,
         Report,
+        RunRoutes,
         ServedModel,
     )
+
+_logger = logger("gateway")
 
 __all__ = ["GatewayExchange", "GatewayKeys", "GatewayOptions", "Report", "WorkflowGateway"]
 
@@ -51,6 +58,10 @@ class WorkflowGateway:
     questions of its runs, and continue them by the next message. The journal's owner closes it
     after `serve`.
 
+    With `submissions` clients submit runs to the journal's queue and look at them (`/v1/runs`).
+    `worker`: it also executes so many queued runs at once, and recorded runs of chats whose gateway
+    died are continued: by this one, or by another gateway or `Worker` on the journal.
+
     Raises: `BuildError` when a workflow is invalid, has the name of another, or asks a person
     without `answers`, or when a journal is missing.
     """
@@ -66,8 +77,13 @@ class WorkflowGateway:
         journal: Journal | None = None,
         durability: Durability | None = None,
         answers: bool = False,
+        submissions: bool = False,
+        worker: int = 0,
     ) -> None:
-        recording = RecordingOptions(journal, durability)
+        if journal is None and (submissions or worker):
+            raise BuildError("a queue of which journal?", hint="give the `journal`")
+        continued = worker and durability != "none"
+        recording = RecordingOptions(journal, durability, "default" if continued else None)
         names = [flow.name for flow in flows]
         _check_names(names, "workflows")
         _check_names([*names, *models], "models")
@@ -97,9 +113,18 @@ class WorkflowGateway:
             ServedModel(name, client, priors=PriorLimits() if _diffuses(client) else None)
             for name, client in zip(models, self._others, strict=True)
         ]
-        self._gateway = Gateway(
-            served, options, report, _human_inputs(journal) if answers else None, metrics.registry
+        routes = RunRoutes(
+            _human_inputs(journal) if answers else None,
+            JournalSubmissions(flows, journal) if submissions and journal is not None else None,
+            None if journal is None else partial(_check_journal, journal),
         )
+        self._gateway = Gateway(served, options, report, routes, metrics.registry)
+        self._worker: Worker | None = None
+        if worker and journal is not None:
+            drain_s = (options or GatewayOptions()).drain_s
+            self._worker = Worker(
+                flows, journal, concurrency=worker, grace_s=drain_s, models=self._models
+            )
         self._draining = asyncio.Event()
 
     @property
@@ -115,6 +140,8 @@ class WorkflowGateway:
         """Refuse new requests and finish those in progress. Call it in the loop's thread."""
         self._draining.set()
         self._gateway.drain()
+        if self._worker is not None:
+            self._worker.drain()
 
     async def serve(self, ready: Callable[[], None] | None = None, *, warm: bool = True) -> bool:
         """Load models (unless not `warm`), call `ready`, and serve until drained.
@@ -124,13 +151,25 @@ class WorkflowGateway:
         try:
             if warm and not await self._warmed():
                 return True
-            return await self._gateway.serve(ready)
+            if self._worker is None:
+                return await self._gateway.serve(ready)
+            return await self._serve_both(self._worker, ready)
         finally:
             self._gateway.close()
             for model in (*self.flow_models, *self._others):
                 if isinstance(model, (FlowModel, ThoughtModel)):  # `Models` closes the others
                     await model.aclose()
             await self._models.aclose()
+
+    async def _serve_both(self, worker: Worker, ready: Callable[[], None] | None) -> bool:
+        working = asyncio.create_task(worker.serve())
+        working.add_done_callback(_log_failure)
+        try:
+            whole = await self._gateway.serve(ready)
+        finally:
+            worker.drain()
+            await asyncio.wait([working])
+        return whole and working.exception() is None and working.result()
 
     async def _warmed(self) -> bool:
         """Warm the models; False when drained before the end."""
@@ -157,6 +196,16 @@ def _diffuses(client: ModelClient) -> bool:
     if isinstance(client, ModeratedModel):
         return _diffuses(client.client)
     return isinstance(client, LocalModel) and client.diffuses
+
+
+def _log_failure(working: asyncio.Task[bool]) -> None:
+    if not working.cancelled() and (error := working.exception()) is not None:
+        _logger.error("queued runs are not executed any more: %s", error)
+
+
+def _check_journal(journal: Journal) -> None:
+    """Raises: `StoreError` for a journal that cannot be used now."""
+    journal.runs(limit=1)
 
 
 def _human_inputs(journal: Journal | None) -> JournalHumanInputs:

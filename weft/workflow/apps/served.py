@@ -27,12 +27,13 @@ from weft.workflow.runtime.run import FlowRun
 class RecordingOptions:
     """`journal`: where runs are recorded; its owner closes it after the runs. None: nowhere.
 
-    `durability` replaces that of each workflow. Raises: `BuildError` for a durability without a
-    journal.
+    `queue`: one of the journal, whose workers continue runs if this process dies. `durability`
+    replaces that of each workflow. Raises: `BuildError` for a durability without a journal.
     """
 
     journal: Journal | None = None
     durability: Durability | None = None
+    queue: str | None = None
 
     def __post_init__(self) -> None:
         if self.journal is None and self.durability not in (None, "none"):
@@ -82,6 +83,7 @@ class ServedFlow:
             models=self._models,
             journal=self._recording.journal,
             durability=self._recording.when,
+            queue=self._recording.queue,
             run=RunId(f"{self.flow.name}-{uuid.uuid4().hex[:16]}"),
             questions="pause",
             **settings,

@@ -59,6 +59,7 @@ class RunSettings:
     notes         further plain data in the record, for the process that resumes the run
     answers       answers to questions, by the node that asks, or the one around an approval
     answer        a function that answers a `PendingQuestion`, sync or async; None: it cannot
+    queue         a queue of the journal whose workers continue the run if this process dies
     questions     pause: leave the run where only an unanswered question can continue it; its status
                   is `asking`. wait: stay until somebody answers, as `FlowRun.answer` or another
                   process does. `flow.run`, `flow.resume` and `weft.ask` pause, `flow.start` waits
@@ -84,6 +85,7 @@ class RunSettings:
     notes: Mapping[str, Any] = field(default_factory=dict)
     answers: Mapping[str, Any] = field(default_factory=dict)
     answer: AnswerFunction | None = None
+    queue: str | None = None
     questions: QuestionPolicy | None = None
 
     def __post_init__(self) -> None:
@@ -282,4 +284,5 @@ class FlowSettings(TypedDict, total=False):
     journal_wait: float | str | None
     answers: Mapping[str, Any]
     answer: AnswerFunction | None
+    queue: str | None
     questions: QuestionPolicy | None

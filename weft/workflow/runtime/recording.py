@@ -20,6 +20,7 @@ from weft.core.ids import NodeId, RunId, matches, run_ids
 from weft.core.loggers import logger
 from weft.core.ports.clock import SystemClock
 from weft.core.ports.journal import Claim, Journal, Letter, Record, RunHeader
+from weft.core.ports.queue import QueueTerms, queue_of
 from weft.durability.calls import CallLog, Confirmation, RecordRedactor, Redactor
 from weft.durability.calls.history import OnceMemory
 from weft.engine.graph.node import QUESTION
@@ -30,6 +31,7 @@ from weft.validation import misfit
 from weft.workflow.compile.sources import SourceDigests, is_from_file
 from weft.workflow.document.spec.fields import parse_duration
 from weft.workflow.document.unit import Unit
+from weft.workflow.queue.versions import version_of
 from weft.workflow.runtime.boundary import BoundaryModels, RecordingBoundary, recorded_models
 from weft.workflow.runtime.compiled import CompiledFlow
 from weft.workflow.runtime.journals import JOURNALS, PooledJournal
@@ -136,7 +138,9 @@ class RunRecording:
                 sources = compiled.redacted_sources(redactor)
                 notes = {} if past is None else past.notes
                 header = run_header(unit, inputs, settings, sources, redactor, notes)
-                self.run, self._claim = _begun(journal, header, inputs, settings.run)
+                self.run, self._claim = _begun(
+                    journal, _beginning(journal, settings.queue), header, inputs, settings.run
+                )
         except BaseException:
             self._let_go()
             raise
@@ -231,22 +235,34 @@ def run_header(
     )
 
 
+def _beginning(journal: Journal, queue: str | None) -> Callable[[RunHeader], Claim]:
+    """How a run begins: with a place in `queue`, if one is named. Raises: `StoreError`."""
+    if queue is None:
+        return journal.begin
+    runs = queue_of(journal)
+    return lambda header: runs.begin(header, QueueTerms(version_of(header.document), queue))
+
+
 def _begun(
-    journal: Journal, header: RunHeader, inputs: Mapping[str, Any], named: str | None
+    journal: Journal,
+    begin: Callable[[RunHeader], Claim],
+    header: RunHeader,
+    inputs: Mapping[str, Any],
+    named: str | None,
 ) -> tuple[RunId, Claim]:
     """Begin a run under the id `named`, or under the first free id."""
     if named is not None:
-        return RunId(named), journal.begin(replace(header, run=RunId(named)))
+        return RunId(named), begin(replace(header, run=RunId(named)))
     ids = run_ids(header.flow, inputs, (*range(_FEW), time.time_ns()))
     first = next(ids)
     if not journal.taken([first]):  # usually one query is enough
         with suppress(RunExists):
-            return first, journal.begin(replace(header, run=first))
+            return first, begin(replace(header, run=first))
     *numbered, last = ids
     taken = journal.taken(numbered)
     for run in (*(run for run in numbered if run not in taken), last):
         try:
-            return run, journal.begin(replace(header, run=run))
+            return run, begin(replace(header, run=run))
         except RunExists:
             continue
     raise RunExists(f"the journal has the run {run!r}", hint="begin it once more")
