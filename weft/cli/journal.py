@@ -90,7 +90,11 @@ def recording_durability(journal: str | None, durability: str | None) -> Durabil
 
 @contextmanager
 def server_journal(
-    place: str | None, durability: Durability | None, *, wanted: bool = False
+    place: str | None,
+    durability: Durability | None,
+    *,
+    wanted: bool = False,
+    lease_s: float | None = None,
 ) -> Iterator[Journal | None]:
     """The open journal of a server, if `durability` says that it records runs, or if `wanted`.
 
@@ -102,7 +106,7 @@ def server_journal(
     from weft.cli import console
     from weft.workflow.runtime.journals import open_journal
 
-    with closing(open_journal(place)) as journal:
+    with closing(open_journal(place, lease_s=lease_s)) as journal:
         if durability != "none":
             here = journal_option(place)
             how = f"`weft runs{here}` lists them, `weft runs prune{here}` makes room"

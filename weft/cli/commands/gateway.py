@@ -104,6 +104,13 @@ def gateway(
             min=0,
         ),
     ] = 0,
+    lease: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="On a server: how long after this gateway's death its runs wait for another one.",
+        ),
+    ] = "20s",
     journal: RecordJournal = None,
     durability: RecordDurability = None,
     no_warm: Annotated[
@@ -119,6 +126,7 @@ def gateway(
         byte_count(max_body, "--max-body"),
     )
     when = recording_durability(journal, durability)
+    wanted, lease_s = answers or submissions or bool(worker), seconds(lease)
     with report_errors(debug=debug):
         from weft.workflow import load
         from weft.workflow.apps.gateway import GatewayOptions, WorkflowGateway
@@ -134,7 +142,7 @@ def gateway(
             timeout_s=timeout_s,
             drain_s=drain_s,
         )
-        with server_journal(journal, when, wanted=answers or submissions or bool(worker)) as opened:
+        with server_journal(journal, when, wanted=wanted, lease_s=lease_s) as opened:
             serving = WorkflowGateway(
                 [load(file) for file in files],
                 options,

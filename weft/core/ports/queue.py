@@ -153,7 +153,7 @@ class RunQueue(Protocol):
     ) -> Sequence[QueueEntry]:
         """The runs of these states (default: all), in the order in which they would be taken."""
 
-    def listen(self, wake: Callable[[], None]) -> QueueListener:
+    def listen(self, wake: Callable[[], object]) -> QueueListener:
         """Call `wake`, from any thread, at each change."""
 
     def put_schedule(self, schedule: Schedule) -> None:

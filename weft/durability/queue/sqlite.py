@@ -165,7 +165,7 @@ class SqliteQueue:
             rows = tables.db.execute(query, (*states, -1 if limit is None else limit)).fetchall()
             return [self._entry(tables, row) for row in rows]
 
-    def listen(self, wake: Callable[[], None]) -> PollingListener:
+    def listen(self, wake: Callable[[], object]) -> PollingListener:
         del wake
         return PollingListener()
 

@@ -37,6 +37,7 @@ from weft.workflow.postgres import conversations, leases, writes
 from weft.workflow.postgres.connections import Connection, PostgresPool, Rows, rows_of
 from weft.workflow.postgres.leases import LEASE_S, Claimant, Heartbeat, RunLease
 from weft.workflow.postgres.queue import PostgresQueue, QueueHost
+from weft.workflow.postgres.shared_read import SharedRead
 from weft.workflow.postgres.tables import MIGRATIONS, PostgresTables, one, prepare, prune
 
 _ADD_RUN: Final[LiteralString] = """INSERT INTO weft_runs (id, flow, wall, header)
@@ -71,6 +72,7 @@ class PostgresJournal:
         self._leases: dict[RunId, RunLease] = {}
         self._looks: dict[RunId, str] = {}
         self._snapshot = ""
+        self._read_snapshot = SharedRead(self._current_snapshot)
         self._version = 0
         self._closed = False
         self._connections = PostgresPool(dsn, retry_s=retry_s)
@@ -170,8 +172,7 @@ class PostgresJournal:
         return self._tables.salvage(self._tables.row_of(run))
 
     def version(self) -> int:
-        # The snapshot of the server's transactions: it changes whenever one ends, in any session.
-        ((snapshot,),) = self._ask("SELECT pg_current_snapshot()::text")
+        snapshot = self._read_snapshot()
         with self._lock:
             self._version += snapshot != self._snapshot
             self._snapshot = snapshot
@@ -268,6 +269,11 @@ class PostgresJournal:
     @contextmanager
     def _using(self) -> Iterator[PostgresTables]:
         yield self._tables
+
+    def _current_snapshot(self) -> str:
+        """The snapshot of the server's transactions: it changes whenever one ends, anywhere."""
+        ((snapshot,),) = self._ask("SELECT pg_current_snapshot()::text")
+        return str(snapshot)
 
     def _held(self) -> list[RunLease]:
         with self._lock:

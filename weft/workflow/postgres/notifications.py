@@ -27,7 +27,7 @@ class NotificationListener:
     Whether notifications arrive is proved by one that it sends itself, through `pool`.
     """
 
-    def __init__(self, pool: PostgresPool, wake: Callable[[], None]) -> None:
+    def __init__(self, pool: PostgresPool, wake: Callable[[], object]) -> None:
         self._pool = pool
         self._wake = wake
         self._proved = False

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, LiteralString, NamedTuple
+from typing import Final, LiteralString, NamedTuple
 
 from weft.core.errors import StoreError
 from weft.core.ids import RunId
@@ -27,7 +27,7 @@ from weft.durability.queue.rows import (
     worn_out,
 )
 from weft.workflow.postgres import leases
-from weft.workflow.postgres.connections import Connection, PostgresPool, rows_of
+from weft.workflow.postgres.connections import Connection, PostgresPool, T, rows_of
 from weft.workflow.postgres.leases import Claimant, RunLease
 from weft.workflow.postgres.notifications import NotificationListener
 from weft.workflow.postgres.queue_moves import lock, notify
@@ -176,7 +176,7 @@ class PostgresQueue:
         rows = self._host.pool().ask(query, (list(states), list(states), limit))
         return [entry_in(row[:-1], row[-1]) for row in rows]
 
-    def listen(self, wake: Callable[[], None]) -> NotificationListener:
+    def listen(self, wake: Callable[[], object]) -> NotificationListener:
         return NotificationListener(self._host.pool(), wake)
 
     def put_schedule(self, schedule: Schedule) -> None:
@@ -221,7 +221,7 @@ class PostgresQueue:
 
         return self._transact(write)
 
-    def _transact(self, work: Callable[[Connection], Any]) -> Any:
+    def _transact(self, work: Callable[[Connection], T]) -> T:
         return self._host.pool().transact(work)
 
     def _submitted(self, db: Connection, header: RunHeader, terms: QueueTerms) -> bool:
