@@ -16,7 +16,7 @@ from weft.core.errors import RunBusy, RunExists, UnknownReference
 from weft.core.events import HumanAnswered, HumanAsked, RunFinished, RunResumed
 from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import Journal, Letter, RunHeader
-from weft.core.ports.queue import QueueTerms, RunQueue, Schedule, TakenRun, queue_of
+from weft.core.ports.queue import QueueTerms, RunQueue, RunSchedule, TakenRun, queue_of
 from weft.core.values import Usage
 
 ASK = NodeId("ask")
@@ -336,7 +336,7 @@ class QueueConformance:
     # -- schedules -------------------------------------------------------------------------------
 
     def test_a_schedule_is_kept_replaced_and_removed(self, queue: RunQueue) -> None:
-        schedule = Schedule("nightly", "0 3 * * *", "UTC", "one", 5.0, header(""), TERMS)
+        schedule = RunSchedule("nightly", "0 3 * * *", "UTC", "one", 5.0, header(""), TERMS)
         queue.put_schedule(schedule)
         queue.put_schedule(replace(schedule, name="other"))
         assert list(queue.schedules()) == [schedule, replace(schedule, name="other")]
@@ -347,7 +347,7 @@ class QueueConformance:
         assert not queue.remove_schedule("nightly")
 
     def test_one_process_fires_a_tick(self, both: tuple[Journal, Journal]) -> None:
-        schedule = Schedule("nightly", "0 3 * * *", "UTC", "one", 5.0, header(""), TERMS)
+        schedule = RunSchedule("nightly", "0 3 * * *", "UTC", "one", 5.0, header(""), TERMS)
         queue_of(both[0]).put_schedule(schedule)
 
         def fire(place: int) -> bool:

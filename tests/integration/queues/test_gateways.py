@@ -64,7 +64,7 @@ class GatewayProcess:
 @contextmanager
 def gateway(folder: Path, journal: str, per_token_s: float) -> Iterator[GatewayProcess]:
     command = [*WEFT, "gateway", "chat.yaml", "asks.yaml", "--port", "0", "--journal", journal]
-    command += ["--submissions", "--answers", "--worker", "32", "--durability", "async"]
+    command += ["--submissions", "--answers", "--worker", "600", "--durability", "async"]
     command += ["--lease", "3s", "--max-concurrent", "1000", "--max-waiting", "1000", "--quiet"]
     command += ["--timeout", "20m"]
     with (folder / "gateways.log").open("ab") as log:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import weft
 from tests.workflow.queue.test_worker import TEXT, Machine
-from weft.core.ports.queue import Schedule, queue_of
+from weft.core.ports.queue import RunSchedule, queue_of
 from weft.errors import InputError
 from weft.testing import FakeClock
 from weft.workflow.queue.schedules import CATCH_UPS, due_firing, next_time, run_of_tick
@@ -65,10 +65,10 @@ def test_wrong_expressions_are_refused(cron: str, zone: str) -> None:
         next_time(cron, zone, 0.0)
 
 
-def schedule(catch_up: Any, next_s: float) -> Schedule:
+def schedule(catch_up: Any, next_s: float) -> RunSchedule:
     from tests.conformance.queue import TERMS, header
 
-    return Schedule("hourly", "0 * * * *", "UTC", catch_up, next_s, header(""), TERMS)
+    return RunSchedule("hourly", "0 * * * *", "UTC", catch_up, next_s, header(""), TERMS)
 
 
 @given(st.sampled_from(CATCH_UPS), st.integers(0, 50), st.integers(0, 3599))

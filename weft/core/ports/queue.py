@@ -85,7 +85,7 @@ class TakenRun(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class RunSchedule:
     """Submits a run at each time of a cron expression.
 
     `zone`: an IANA time zone; `next_s`: its next firing time (seconds since 1970); `header`: the
@@ -156,16 +156,16 @@ class RunQueue(Protocol):
     def listen(self, wake: Callable[[], object]) -> QueueListener:
         """Call `wake`, from any thread, at each change."""
 
-    def put_schedule(self, schedule: Schedule) -> None:
+    def put_schedule(self, schedule: RunSchedule) -> None:
         """Add a schedule, or replace the one of its name."""
 
     def remove_schedule(self, name: str) -> bool:
         """Remove a schedule; False when there is none of this name."""
 
-    def schedules(self) -> Sequence[Schedule]:
+    def schedules(self) -> Sequence[RunSchedule]:
         """The schedules, by name."""
 
-    def fire(self, schedule: Schedule, next_s: float, run: RunId | None, due_s: float) -> bool:
+    def fire(self, schedule: RunSchedule, next_s: float, run: RunId | None, due_s: float) -> bool:
         """Advance `schedule` from its `next_s` to this one, and submit `run` unless it is None.
 
         False where another process has done it, or the schedule was changed.

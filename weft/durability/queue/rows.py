@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, LiteralString
+from typing import Any, Final, LiteralString, NamedTuple
 
 from weft.core.codec import decode, encode
 from weft.core.errors import StoreError, UnknownReference
 from weft.core.ids import RunId
 from weft.core.ports.journal import RunHeader
-from weft.core.ports.queue import QueueEntry, QueueTerms, Schedule
+from weft.core.ports.queue import QueueEntry, QueueState, QueueTerms, RunSchedule
 from weft.durability.journal.rows import sealed, unsealed
 
 TERMS: Final[LiteralString] = "queue, version, priority, due, limit_key, at_most, max_attempts"
 """The columns of `QueueTerms`, in the order of `terms_row`."""
+
+
+class QueueCandidate(NamedTuple):
+    """A run that may be taken, unless its limit or its attempts forbid it."""
+
+    no: int
+    run: RunId
+    state: QueueState
+    attempts: int
+    key: str
+    limit: int | None
+    max_attempts: int
+    version: str
 
 
 def terms_row(terms: QueueTerms, flow: str) -> tuple[object, ...]:
@@ -49,13 +62,13 @@ def stored_header(header: RunHeader) -> bytes:
     return sealed(encode(header))
 
 
-def schedule_in(row: Sequence[Any]) -> Schedule:
+def schedule_in(row: Sequence[Any]) -> RunSchedule:
     """The schedule in a row: name, cron, zone, catch_up, next, header, then `TERMS`."""
     name, cron, zone, catch_up, next_s, body, *terms = row
     header = decode(unsealed(bytes(body)))
     if not isinstance(header, RunHeader):
         raise StoreError(f"the schedule {name!r} is damaged", hint="add it again")
-    return Schedule(name, cron, zone, catch_up, float(next_s), header, terms_in(terms))
+    return RunSchedule(name, cron, zone, catch_up, float(next_s), header, terms_in(terms))
 
 
 def worn_out(attempts: int) -> str:

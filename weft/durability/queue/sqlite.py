@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from weft.core.errors import RunBusy, RunExists, StoreError
 from weft.core.ids import RunId
 from weft.core.ports.clock import Clock
 from weft.core.ports.journal import Claim, RunHeader
-from weft.core.ports.queue import QueueEntry, QueueState, QueueTerms, Schedule, TakenRun
+from weft.core.ports.queue import QueueEntry, QueueState, QueueTerms, RunSchedule, TakenRun
 from weft.durability.journal.refusals import HeldClaim
 from weft.durability.journal.sqlite.batch_writer import transaction
 from weft.durability.journal.sqlite.locks import FileLock, is_locked
@@ -25,6 +25,7 @@ from weft.durability.journal.sqlite.once_log import losses
 from weft.durability.journal.sqlite.tables import SqliteTables
 from weft.durability.queue.rows import (
     TERMS,
+    QueueCandidate,
     entry_in,
     not_queued,
     schedule_in,
@@ -57,17 +58,6 @@ class QueuedTables:
     begin: Callable[[RunHeader, Callable[[int], None]], Claim]
     lock: Callable[[RunId, int], FileLock]
     claim: Callable[[RunId, FileLock], Claim]
-
-
-class _Candidate(NamedTuple):
-    no: int
-    run: RunId
-    state: QueueState
-    attempts: int
-    key: str
-    limit: int | None
-    max_attempts: int
-    version: str
 
 
 class PollingListener:
@@ -169,7 +159,7 @@ class SqliteQueue:
         del wake
         return PollingListener()
 
-    def put_schedule(self, schedule: Schedule) -> None:
+    def put_schedule(self, schedule: RunSchedule) -> None:
         query = "INSERT OR REPLACE INTO schedules VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         with self._tables.writing() as tables:
             tables.db.execute(
@@ -186,12 +176,12 @@ class SqliteQueue:
             removed = tables.db.execute("DELETE FROM schedules WHERE name = ?", (name,))
             return removed.rowcount > 0
 
-    def schedules(self) -> Sequence[Schedule]:
+    def schedules(self) -> Sequence[RunSchedule]:
         with self._tables.using() as tables:
             rows = tables.db.execute("SELECT * FROM schedules ORDER BY name").fetchall()
         return [schedule_in(row) for row in rows]
 
-    def fire(self, schedule: Schedule, next_s: float, run: RunId | None, due_s: float) -> bool:
+    def fire(self, schedule: RunSchedule, next_s: float, run: RunId | None, due_s: float) -> bool:
         query = "UPDATE schedules SET next = ? WHERE name = ? AND next = ? AND cron = ?"
         given = (next_s, schedule.name, schedule.next_s, schedule.cron)
         with self._tables.writing() as tables, transaction(tables.db):
@@ -222,7 +212,7 @@ class SqliteQueue:
 
     def _candidates(
         self, tables: SqliteTables, queues: Sequence[str], versions: Sequence[str], now_s: float
-    ) -> Iterator[_Candidate]:
+    ) -> Iterator[QueueCandidate]:
         """The runs that may be taken, best first, without a look at limits."""
         query = f"""SELECT no, id, state, attempts, limit_key, at_most, max_attempts,
         version FROM queue JOIN runs ON no = run
@@ -231,13 +221,13 @@ class SqliteQueue:
         AND version IN (SELECT value FROM json_each(?)) ORDER BY {_ORDER}"""  # noqa: S608 - constant
         given = (now_s, json.dumps(list(queues)), json.dumps(list(versions)))
         for row in tables.db.execute(query, given):
-            candidate = _Candidate(*row)
+            candidate = QueueCandidate(*row)
             if not is_locked(tables.claim_file(candidate.no)):
                 yield candidate
 
     def _chosen(
         self, tables: SqliteTables, queues: Sequence[str], versions: Sequence[str], now_s: float
-    ) -> _Candidate | None:
+    ) -> QueueCandidate | None:
         """The first candidate that its limits allow; stops those that have no attempt left."""
         for one in list(self._candidates(tables, queues, versions, now_s)):
             if one.state == "running" and one.attempts >= one.max_attempts:

@@ -187,7 +187,7 @@ class RunRecorder:
         self._journal = journal
         self._run = run
         self._durability = durability
-        self._left = False
+        self._left = self._closing = False
         self._in_loop = journal.quick
         self._inbox = SignalInbox(journal, run, letters)
         self._takes = durability != "none"
@@ -306,6 +306,7 @@ class RunRecorder:
 
     async def close(self) -> StoreError | None:
         """Write the rest, and stop; the error that prevented it, if any."""
+        self._closing = True
         for timer in self._timers.values():
             timer.cancel()
         await self.flush()
@@ -433,7 +434,7 @@ class RunRecorder:
             self._later(_POLL_S, self._poll)
 
     def _later(self, delay_s: float, act: Callable[[], None]) -> None:
-        if delay_s in self._timers or self._clock is None:
+        if delay_s in self._timers or self._clock is None or self._closing:
             return
 
         def fire() -> None:

@@ -102,9 +102,8 @@ class Run(RunHost):
     ) -> None:
         self._leaves = leaves
         self._unanswerable: set[NodeId] = set()
-        self._asks = False
+        self._asks, self._draining = False, ""
         self._left: tuple[PendingQuestion, ...] = ()
-        self._draining = ""
         self._effects = effects or EffectLedger()
         self._graph = graph
         self._options = options
@@ -218,28 +217,23 @@ class Run(RunHost):
             PendingQuestion(self.id, node, ask.question, ask.schema, ask.tool, ask.arguments)
             for node, ask in questions.items()
         )
-        if self._recorder is not None:
-            self._recorder.leave()
-        nodes = ", ".join(questions)
-        self._signal(CancelRequested(f"nobody answers {nodes} here"))
+        self._leave(f"nobody answers {', '.join(questions)} here")
 
     def drain(self, reason: str) -> None:
-        """Start no more node functions, and leave the run when those under way have ended.
-
-        In its record it has not ended then, unless they were the last.
-        """
+        """Start no more node functions; leave the run, unended, when those under way have ended."""
         self._draining = reason
         if self._begun:
             self._step_soon()
 
     def _leave_if_drained(self) -> None:
-        """Leave a draining run where no node function does more than wait for another node."""
-        if self._left or self._inbox or self._scheduler.busy or self._scheduler.done:
-            return
-        if len(self._tasks) <= len(self._waits):
-            if self._recorder is not None:
-                self._recorder.leave()
-            self._signal(CancelRequested(self._draining))
+        ends = self._left or self._inbox or self._scheduler.busy or self._scheduler.done
+        if not ends and len(self._tasks) <= len(self._waits):  # those only wait for other nodes
+            self._leave(self._draining)
+
+    def _leave(self, reason: str) -> None:
+        if self._recorder is not None:
+            self._recorder.leave()
+        self._signal(CancelRequested(reason))
 
     @property
     def elapsed_s(self) -> float:

@@ -35,15 +35,7 @@ from weft.workflow.document.unit import ONLY_PYTHON, DocumentOrigin, Unit
 from weft.workflow.flow.handle import InputHandles, NodeHandle, kinds_of
 from weft.workflow.flow.node_signatures import InputSignature
 from weft.workflow.flow.python_values import document_value, is_type, schema_of
-from weft.workflow.flow.run_arguments import (
-    QUEUE_SETTINGS,
-    SETTINGS,
-    SUBMIT_SETTINGS,
-    FlowOptions,
-    SubmitSettings,
-    inputs_together,
-    split_arguments,
-)
+from weft.workflow.flow.run_arguments import SETTINGS, FlowOptions, inputs_together, split_arguments
 from weft.workflow.flow.signatures import checked_as
 from weft.workflow.flow.views import FlowViews
 from weft.workflow.runtime.blocking import run_blocking
@@ -56,6 +48,7 @@ from weft.workflow.runtime.run import FlowRun
 from weft.workflow.runtime.tools.toolset import Toolset
 
 if TYPE_CHECKING:
+    from weft.workflow.flow.run_arguments import SubmitSettings
     from weft.workflow.queue.submission import SubmittedRun
 
 _logger = logger("runs")
@@ -374,18 +367,13 @@ class Flow(FlowViews, Generic[In, Out, P]):
             run = flow.submit({"topic": "rivers"}, key="order-17", journal="postgresql://...")
             result = await run.result()
 
-        `key` is the run's id: submitting it again with the same inputs is the same run. Further
-        settings are `SubmitSettings`. Blocks briefly.
+        `key` is its id: submitted again with the same inputs, it is the same run. Blocks briefly.
 
         Raises: `BuildError`, `InputError`, `RunExists` for a key with other inputs, `StoreError`.
         """
-        from weft.workflow.queue.submission import submit
+        from weft.workflow.queue.submission import submit_flow
 
-        check_keywords("flow.submit", settings, SUBMIT_SETTINGS, "inputs go into a mapping")
-        given: dict[str, Any] = {k: v for k, v in settings.items() if v is not None}
-        own = {key: given.pop(key) for key in QUEUE_SETTINGS & given.keys()}
-        inputs = {} if inputs is None else inputs
-        return cast("SubmittedRun[Out]", submit(self.unit, inputs, RunSettings(**given), **own))
+        return cast("SubmittedRun[Out]", submit_flow(self.unit, inputs, settings))
 
     @overload
     def run_sync(self, inputs: In, /, **settings: Unpack[FlowSettings]) -> FlowResult[Out]: ...

@@ -10,15 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, LiteralString, NamedTuple
+from typing import Final, LiteralString
 
 from weft.core.errors import StoreError
 from weft.core.ids import RunId
 from weft.core.ports.journal import Claim, Losses, RunHeader
-from weft.core.ports.queue import QueueEntry, QueueState, QueueTerms, Schedule, TakenRun
+from weft.core.ports.queue import QueueEntry, QueueState, QueueTerms, RunSchedule, TakenRun
 from weft.durability.journal.refusals import HeldClaim
 from weft.durability.queue.rows import (
     TERMS,
+    QueueCandidate,
     entry_in,
     not_queued,
     schedule_in,
@@ -64,17 +65,6 @@ class QueueHost:
     begin: Callable[[RunHeader, Callable[[Connection, int], None]], RunLease]
     add_run: Callable[[Connection, RunHeader], int | None]
     hold: Callable[[RunLease], Claim]
-
-
-class _Candidate(NamedTuple):
-    no: int
-    run: RunId
-    state: QueueState
-    attempts: int
-    key: str
-    limit: int | None
-    max_attempts: int
-    version: str
 
 
 class PostgresQueue:
@@ -179,7 +169,7 @@ class PostgresQueue:
     def listen(self, wake: Callable[[], object]) -> NotificationListener:
         return NotificationListener(self._host.pool(), wake)
 
-    def put_schedule(self, schedule: Schedule) -> None:
+    def put_schedule(self, schedule: RunSchedule) -> None:
         query: LiteralString = f"""INSERT INTO weft_schedules
         (name, cron, zone, catch_up, next, header, {TERMS})
         VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"""  # noqa: S608 - constant
@@ -200,12 +190,12 @@ class PostgresQueue:
         query = "DELETE FROM weft_schedules WHERE name = %s"
         return self._transact(lambda db: db.execute(query, (name,)).rowcount > 0)
 
-    def schedules(self) -> Sequence[Schedule]:
+    def schedules(self) -> Sequence[RunSchedule]:
         query: LiteralString = f"""SELECT name, cron, zone, catch_up, next, header, {TERMS}
         FROM weft_schedules ORDER BY name COLLATE "C" """  # noqa: S608 - a constant
         return [schedule_in(row) for row in self._host.pool().ask(query)]
 
-    def fire(self, schedule: Schedule, next_s: float, run: RunId | None, due_s: float) -> bool:
+    def fire(self, schedule: RunSchedule, next_s: float, run: RunId | None, due_s: float) -> bool:
         query = (
             """UPDATE weft_schedules SET next = %s WHERE name = %s AND next = %s AND cron = %s"""
         )
@@ -251,7 +241,7 @@ class PostgresQueue:
         claim.release()
 
 
-def _chosen(db: Connection, given: Mapping[str, object]) -> _Candidate | None:
+def _chosen(db: Connection, given: Mapping[str, object]) -> QueueCandidate | None:
     """Lock the first run that may be taken, and its lease; stop those without an attempt left."""
     query: LiteralString = f"""SELECT q.run, r.id, q.state, q.attempts, q.limit_key, q.at_most,
     q.max_attempts, q.version FROM weft_queue q JOIN weft_leases l ON l.run = q.run
@@ -264,7 +254,7 @@ def _chosen(db: Connection, given: Mapping[str, object]) -> _Candidate | None:
     FOR UPDATE OF q, l SKIP LOCKED"""  # noqa: S608 - constants
     full: list[str] = []
     while rows := rows_of(db, query, {**given, "full": full}):
-        one = _Candidate(*rows[0])
+        one = QueueCandidate(*rows[0])
         if one.state == "running":
             if one.attempts < one.max_attempts:
                 return one
@@ -285,13 +275,13 @@ def _has_room(db: Connection, key: str, limit: int) -> bool:
     return int(running) < limit
 
 
-def _taken_before(db: Connection, who: Claimant) -> _Candidate | None:
+def _taken_before(db: Connection, who: Claimant) -> QueueCandidate | None:
     """The run that an attempt of the same claim took, which committed unseen."""
     query = """SELECT q.run, r.id, 'queued', q.attempts, '', NULL, q.max_attempts, q.version
     FROM weft_leases l JOIN weft_queue q ON q.run = l.run JOIN weft_runs r ON r.no = q.run
     WHERE l.owner = %s"""
     rows = rows_of(db, query, (who.owner,))
-    return _Candidate(*rows[0]) if rows else None
+    return QueueCandidate(*rows[0]) if rows else None
 
 
 def _insert(

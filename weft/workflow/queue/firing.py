@@ -8,7 +8,7 @@ import time
 from weft.core.errors import InputError
 from weft.core.ids import RunId
 from weft.core.loggers import logger
-from weft.core.ports.queue import RunQueue, Schedule
+from weft.core.ports.queue import RunQueue, RunSchedule
 from weft.workflow.queue.schedules import due_firing, run_of_tick
 
 _logger = logger("queue")
@@ -16,7 +16,7 @@ _logger = logger("queue")
 
 async def fire_schedules(
     queue: RunQueue, now_s: float | None = None
-) -> list[tuple[RunId, Schedule]]:
+) -> list[tuple[RunId, RunSchedule]]:
     """Submit the runs of all due schedules; those that this process has submitted.
 
     Raises: `StoreError`.
@@ -24,8 +24,8 @@ async def fire_schedules(
     return await asyncio.to_thread(_fire_all, queue, time.time() if now_s is None else now_s)
 
 
-def _fire_all(queue: RunQueue, now_s: float) -> list[tuple[RunId, Schedule]]:
-    fired: list[tuple[RunId, Schedule]] = []
+def _fire_all(queue: RunQueue, now_s: float) -> list[tuple[RunId, RunSchedule]]:
+    fired: list[tuple[RunId, RunSchedule]] = []
     waiting = [schedule for schedule in queue.schedules() if schedule.next_s <= now_s]
     while waiting:
         schedule = waiting.pop()

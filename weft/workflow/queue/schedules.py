@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from weft.core.errors import InputError
 from weft.core.extras import optional_packages
 from weft.core.ids import RunId
-from weft.core.ports.queue import CatchUp, Schedule
+from weft.core.ports.queue import CatchUp, RunSchedule
 
 _LATE_S: Final = 60.0
 """A firing time this long ago was missed; the next look of a live worker comes sooner."""
@@ -46,7 +46,7 @@ class Firing(NamedTuple):
     next_s: float
 
 
-def due_firing(schedule: Schedule, now_s: float) -> Firing | None:
+def due_firing(schedule: RunSchedule, now_s: float) -> Firing | None:
     """What to do about a schedule now; None before its time. With `all`, once for each time.
 
     Raises: `InputError`.
@@ -66,7 +66,7 @@ def due_firing(schedule: Schedule, now_s: float) -> Firing | None:
     return Firing(None if missed else tick_s, next_s)
 
 
-def _after(schedule: Schedule, time_s: float) -> float:
+def _after(schedule: RunSchedule, time_s: float) -> float:
     return next_time(schedule.cron, schedule.zone, time_s)
 
 

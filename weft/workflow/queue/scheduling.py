@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.core.errors import InputError, UnknownReference
 from weft.core.ports.journal import Journal
-from weft.core.ports.queue import CatchUp, Schedule, queue_of
+from weft.core.ports.queue import CatchUp, RunSchedule, queue_of
 from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.unit import Unit
 from weft.workflow.queue.schedules import CATCH_UPS, next_time
@@ -27,7 +27,7 @@ def add_schedule(
     catch_up: CatchUp = "one",
     settings: RunSettings | None = None,
     **terms: Any,
-) -> Schedule:
+) -> RunSchedule:
     """Add a schedule, or replace the one of its name; `terms` as for `prepare`.
 
     Raises: `InputError` for a wrong name, expression, zone or input; `BuildError`, `StoreError`.
@@ -36,12 +36,12 @@ def add_schedule(
     if catch_up not in CATCH_UPS:
         raise InputError(f"`catch_up` is one of {', '.join(CATCH_UPS)}, not {catch_up!r:.80}")
     header, queued = prepare(unit, inputs, settings or RunSettings(), **terms)
-    schedule = Schedule(name, cron, zone, catch_up, next_time(cron, zone, now_s), header, queued)
+    schedule = RunSchedule(name, cron, zone, catch_up, next_time(cron, zone, now_s), header, queued)
     queue_of(journal).put_schedule(schedule)
     return schedule
 
 
-def unknown_schedule(name: str, known: Sequence[Schedule]) -> UnknownReference:
+def unknown_schedule(name: str, known: Sequence[RunSchedule]) -> UnknownReference:
     """The error for a schedule that a journal does not have."""
     hint = choice_hint(name, [schedule.name for schedule in known]) or "there are none"
     return UnknownReference(f"there is no schedule {name!r:.80}", hint=hint)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, Literal, cast
 from weft.core.errors import Cancelled, InputError, RunExists
 from weft.core.events import RunStatus
 from weft.core.ids import RunId, run_ids
+from weft.core.keywords import check_keywords
 from weft.core.ports.clock import Clock, SystemClock
 from weft.core.ports.journal import Journal, RunHeader
 from weft.core.ports.queue import QueueEntry, QueueState, QueueTerms, RunQueue, queue_of
@@ -23,6 +24,7 @@ from weft.workflow.document.inputs import check_inputs, plain_inputs
 from weft.workflow.document.python_types import PythonTypes
 from weft.workflow.document.secrets import redactor_of
 from weft.workflow.document.unit import Unit
+from weft.workflow.flow.run_arguments import QUEUE_SETTINGS, SUBMIT_SETTINGS
 from weft.workflow.history.answers import PendingQuestions
 from weft.workflow.history.cancel import cancel_run
 from weft.workflow.history.recorded_workflow import result_of
@@ -98,6 +100,14 @@ class SubmittedRun(Generic[Out]):
         if self._types is None:
             return cast("FlowResult[Out]", result)
         return cast("FlowResult[Out]", typed_result(result, self._types))
+
+
+def submit_flow(unit: Unit, inputs: object, settings: Mapping[str, Any]) -> SubmittedRun[Any]:
+    """Submit a run; `settings` are `SubmitSettings`. See `Flow.submit`."""
+    check_keywords("flow.submit", settings, SUBMIT_SETTINGS, "inputs go into a mapping")
+    given = {key: value for key, value in settings.items() if value is not None}
+    own = {key: given.pop(key) for key in QUEUE_SETTINGS & given.keys()}
+    return submit(unit, {} if inputs is None else inputs, RunSettings(**given), **own)
 
 
 def submit(

@@ -168,7 +168,7 @@ class AskSettings(RunSettings):
     confirmed     a person's decisions about calls of that run whose end is unknown, by node: as in
                   `Flow.resume`
 
-    Raises: also `BuildError` for `confirmed` without `resume`.
+    Raises: also `BuildError` for `confirmed` without `resume`, and for a `queue`.
     """
 
     resume: str | None = None
@@ -179,6 +179,8 @@ class AskSettings(RunSettings):
         RunSettings.__post_init__(self)
         if self.confirmed and self.resume is None:
             raise BuildError("`confirmed` is about calls of a run", hint="name it: resume=RUN")
+        if self.queue is not None:
+            raise BuildError("a question has no queue", hint="make it a workflow, and submit that")
 
 
 def has_fakes(unit: Unit) -> bool:

@@ -149,13 +149,8 @@ class SqliteJournal:
         inside = QueuedTables(
             self._writing, self._using, self._add_run, self._begin, self._locked, self._claim_locked
         )
-        self._queue = SqliteQueue(inside, self._clock)
+        self.queue = SqliteQueue(inside, self._clock)
         self._checkpointer = WalCheckpointer(self.path)
-
-    @property
-    def queue(self) -> SqliteQueue:
-        """See `QueueingJournal`."""
-        return self._queue
 
     def begin(self, header: RunHeader) -> Claim:
         return self._begin(header, None)
