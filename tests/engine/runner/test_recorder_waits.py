@@ -176,3 +176,27 @@ def test_a_file_that_another_process_has_locked_long_is_waited_for(
         result, recorder = played(journal, [node("a", locks), node("b", after(1, 2), "a")], 300.0)
     assert (result.status, recorder.lost) == ("succeeded", None)
     assert tries.count(True) >= 3
+
+
+class PollingAtItsEnd(RunRecorder):
+    """Reads signals in its thread just when it is closed, as its timer may have it."""
+
+    async def close(self) -> StoreError | None:
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        self._poll()
+        return await super().close()
+
+
+def test_a_closed_recorder_polls_no_more() -> None:
+    journal, clock = Locked(0, quick=False), Clock()
+    journal.begin(HEADER)
+    recorder = PollingAtItsEnd(journal, RUN)
+
+    async def value(_: NodeContext, __: Inputs) -> int:
+        return 1
+
+    result = clock.run(Run(Graph("waits", [node("a", value)]), recorder=recorder, run=RUN).wait())
+    assert result.status == "succeeded"
+    assert not recorder._timers

@@ -11,7 +11,7 @@ import httpx2
 
 from tests.serving.gateway.gateway_server import KEY, run, says
 from weft.core.errors import InputError, StoreError, UnknownReference
-from weft.serving.gateway import Gateway, GatewayKeys, GatewayOptions, RunRoutes, ServedModel
+from weft.serving.gateway import Gateway, GatewayKeys, GatewayOptions, ServedModel
 
 BOOL = {"type": "boolean"}
 
@@ -44,7 +44,7 @@ def asked(body: Callable[[httpx2.AsyncClient, Asking], Awaitable[None]], **optio
     async def main() -> None:
         people = Asking()
         given = GatewayOptions(port=0, **options)
-        gateway = Gateway([ServedModel("fake", says())], given, run_routes=RunRoutes(people))
+        gateway = Gateway([ServedModel("fake", says())], given, people=people)
         gateway.bind()
         ready = asyncio.Event()
         serving = asyncio.create_task(gateway.serve(ready.set))

@@ -13,6 +13,7 @@ import pytest
 import weft
 from weft.errors import Cancelled, InputError, RunExists
 from weft.testing import FakeClock, FakeModel
+from weft.workflow.queue.submission import SubmittedRun
 from weft.workflow.queue.worker import WorkerEvent
 
 TEXT = """
@@ -388,3 +389,33 @@ def test_a_worker_needs_a_workflow_and_a_place(path: Path) -> None:
             weft.Worker([], journal)
         with pytest.raises(weft.errors.BuildError):
             weft.Worker([weft.loads(TEXT)], journal, concurrency=0)
+
+
+def test_a_run_with_a_failover_queue_is_continued(path: Path, clock: FakeClock) -> None:
+    """A run that was started here, without a worker, and whose process dies."""
+    from weft.durability.journal.sqlite import SqliteJournal
+
+    ledger: list[str] = []
+
+    async def main() -> None:
+        own = SqliteJournal(path, clock=clock)
+        started = gated(clock, ledger).start(
+            {"n": 1}, journal=own, failover_queue="default", clock=clock
+        )
+        waiting = asyncio.ensure_future(started.wait())
+        while ledger != ["first 1"]:
+            await clock.sleep(1)
+        own.close()
+        machine = Machine(path, clock, gated(clock, ledger))
+        async with machine.works():
+            result = await SubmittedRun[Any](started.id, path).result(clock=clock)
+        assert result["end"] == 3
+        assert (await waiting).status == "failed"  # it could not be recorded any more
+
+    run(clock, main)
+    assert ledger.count("first 1") == 1
+
+
+def test_a_question_has_no_failover_queue() -> None:
+    with pytest.raises(weft.errors.BuildError, match="no queue"):
+        weft.AskSettings(failover_queue="default")

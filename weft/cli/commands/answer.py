@@ -33,7 +33,7 @@ def answer(
     """See `HELP`."""
     with report_errors(debug=debug):
         from weft.workflow.history.answer_text import parse_answer
-        from weft.workflow.history.answers import PendingQuestions
+        from weft.workflow.history.answers import PendingQuestions, has_worker
         from weft.workflow.history.recorded_workflow import way_on
 
         with journal_at(journal) as opened:
@@ -42,8 +42,11 @@ def answer(
             parsed = parse_answer(value, question.schema, question.arguments)
             is_running = answers.give(question, parsed)
             header = opened.header(question.run)
+            is_queued = has_worker(opened, question.run)
         if is_running:
             typer.echo(f"answered {clean(question.node)}")
+        elif is_queued:
+            typer.echo(f"answered {clean(question.node)}; a worker continues the run")
         else:
             way = clean(way_on(header, run_reference(question.run, journal)))
             typer.echo(f"kept for {clean(question.node)}; go on with: {way}")

@@ -67,10 +67,14 @@ def _print_list(
     with report_errors(debug=debug, as_json=as_json):
         from weft.cli.console import stderr, stdout
         from weft.cli.reports.show import print_lost_runs, print_runs, run_data
-        from weft.workflow.history.run_history import standing_word
+        from weft.workflow.history.run_history import queue_states, standing_word
 
         with journal_at(journal, to_read=True) as opened:
-            listed = [(run, standing_word(run)) for run in opened.runs(flow=flow, limit=limit)]
+            queued = queue_states(opened)
+            listed = [
+                (run, queued.get(run.run) or standing_word(run))
+                for run in opened.runs(flow=flow, limit=limit)
+            ]
             gone = opened.lost_runs()
         if as_json:
             typer.echo(json_text([run_data(*one) for one in listed]))

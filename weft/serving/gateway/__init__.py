@@ -4,10 +4,8 @@ Gateway(models, options)    binds, serves and drains
 GatewayOptions(...)         address, keys, limits
 GatewayKeys                 the keys that clients must send
 ServedModel(name, client)   one model
-RunRoutes(...)              what is offered for recorded runs
 """
 
-from weft.serving.gateway.app import RunRoutes
 from weft.serving.gateway.completion import ServedModel
 from weft.serving.gateway.exchange import GatewayExchange, Report
 from weft.serving.gateway.gateway import Gateway
@@ -19,6 +17,5 @@ __all__ = [
     "GatewayKeys",
     "GatewayOptions",
     "Report",
-    "RunRoutes",
     "ServedModel",
 ]

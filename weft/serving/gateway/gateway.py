@@ -11,10 +11,11 @@ from prometheus_client import CollectorRegistry
 
 from weft.core.errors import DuplicateName
 from weft.serving.asgi import QuietServer, bound_socket, server_config, serving
-from weft.serving.gateway.app import GatewayApp, RunRoutes
+from weft.serving.gateway.app import GatewayApp, RunQuestions, RunRoutes
 from weft.serving.gateway.completion import ServedModel
 from weft.serving.gateway.exchange import Report
 from weft.serving.gateway.options import GatewayOptions
+from weft.serving.gateway.runs import RunSubmissions
 
 _SPARE_CONNECTIONS = 1024
 _CLOSING_S = 5
@@ -27,8 +28,9 @@ class Gateway:
         gateway.bind()
         await gateway.serve(lambda: print(gateway.address))
 
-    `report` receives every finished exchange; `run_routes`: what it offers for recorded runs;
-    `registry` contains further metrics for `/metrics`. Raises: `DuplicateName`.
+    `report` receives every finished exchange; `people` has the questions of recorded runs,
+    `runs` their queue; `check` raises a `WeftError` when their journal cannot be used. `registry`
+    contains further metrics for `/metrics`. Raises: `DuplicateName`.
     """
 
     def __init__(
@@ -36,8 +38,10 @@ class Gateway:
         models: Sequence[ServedModel],
         options: GatewayOptions | None = None,
         report: Report | None = None,
-        run_routes: RunRoutes | None = None,
+        people: RunQuestions | None = None,
         registry: CollectorRegistry | None = None,
+        runs: RunSubmissions | None = None,
+        check: Callable[[], None] | None = None,
     ) -> None:
         self._models = {served.name: served for served in models}
         if len(self._models) < len(models):
@@ -46,7 +50,7 @@ class Gateway:
             raise DuplicateName(f"two models are called {twice!r}", hint="rename one")
         self._options = options or GatewayOptions()
         self._report = report
-        self._run_routes = run_routes
+        self._run_routes = RunRoutes(people, runs, check)
         self._registry = registry
         self._socket: socket.socket | None = None
         self._draining = asyncio.Event()

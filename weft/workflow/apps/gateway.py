@@ -34,7 +34,6 @@ with optional_packages("a gateway", ServeError):
         GatewayKeys,
         GatewayOptions,
         Report,
-        RunRoutes,
         ServedModel,
     )
 
@@ -113,12 +112,15 @@ class WorkflowGateway:
             ServedModel(name, client, priors=PriorLimits() if _diffuses(client) else None)
             for name, client in zip(models, self._others, strict=True)
         ]
-        routes = RunRoutes(
+        self._gateway = Gateway(
+            served,
+            options,
+            report,
             _human_inputs(journal) if answers else None,
+            metrics.registry,
             JournalSubmissions(flows, journal) if submissions and journal is not None else None,
             None if journal is None else partial(_check_journal, journal),
         )
-        self._gateway = Gateway(served, options, report, routes, metrics.registry)
         self._worker: Worker | None = None
         if worker and journal is not None:
             drain_s = (options or GatewayOptions()).drain_s

@@ -83,7 +83,7 @@ class ServedFlow:
             models=self._models,
             journal=self._recording.journal,
             durability=self._recording.when,
-            queue=self._recording.queue,
+            failover_queue=self._recording.queue,
             run=RunId(f"{self.flow.name}-{uuid.uuid4().hex[:16]}"),
             questions="pause",
             **settings,

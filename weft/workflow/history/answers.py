@@ -7,6 +7,7 @@ from typing import Any
 from weft.core.errors import InputError, UnknownReference
 from weft.core.ids import NodeId, RunId, parent_of
 from weft.core.ports.journal import Journal, Letter
+from weft.core.ports.queue import QueueingJournal
 from weft.core.questions import PendingQuestion
 from weft.validation import answer_violation
 from weft.workflow.document.spec.defects import choice_hint
@@ -52,6 +53,12 @@ class PendingQuestions:
             raise InputError(f"the answer does not fit: {why}", node=question.node)
         self._journal.send(question.run, Letter("answer", question.node, value))
         return self._journal.summary(question.run).standing in ("running", "asking")
+
+
+def has_worker(journal: Journal, run: RunId) -> bool:
+    """Whether a worker of the journal's queue continues the run once its questions are answered."""
+    entry = journal.queue.entry(run) if isinstance(journal, QueueingJournal) else None
+    return entry is not None and entry.state in ("queued", "running", "asking")
 
 
 def answered_nodes(journal: Journal, run: RunId) -> frozenset[NodeId]:

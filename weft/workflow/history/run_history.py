@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Final
 
 from weft.core.calls import CallEvent
-from weft.core.errors import UnknownReference
+from weft.core.errors import StoreError, UnknownReference
 from weft.core.events import (
     Event,
     HumanAnswered,
@@ -28,6 +28,7 @@ from weft.core.ports.journal import (
     RunSummary,
     unknown_run,
 )
+from weft.core.ports.queue import QueueingJournal
 from weft.durability.journal.refusals import lost
 from weft.engine.analysis.trace import Trace
 
@@ -173,3 +174,14 @@ def standing_word(summary: RunSummary) -> str:
     """A run's standing in one word; `asking` also for an unclaimed run that waits for an answer."""
     waits = summary.standing in ("running", "interrupted") and summary.asking
     return "asking" if waits else summary.standing
+
+
+def queue_states(journal: Journal) -> dict[RunId, str]:
+    """The states of runs that wait in the journal's queue, `queued` or `stopped`."""
+    if not isinstance(journal, QueueingJournal):
+        return {}
+    try:
+        waiting = journal.queue.entries(("queued", "stopped"))
+    except StoreError:  # such as a file of an older format that this user may only read
+        return {}
+    return {entry.run: entry.state for entry in waiting}

@@ -59,7 +59,7 @@ class RunSettings:
     notes         further plain data in the record, for the process that resumes the run
     answers       answers to questions, by the node that asks, or the one around an approval
     answer        a function that answers a `PendingQuestion`, sync or async; None: it cannot
-    queue         a queue of the journal whose workers continue the run if this process dies
+    failover_queue  a queue of the journal whose workers continue the run if this process dies
     questions     pause: leave the run where only an unanswered question can continue it; its status
                   is `asking`. wait: stay until somebody answers, as `FlowRun.answer` or another
                   process does. `flow.run`, `flow.resume` and `weft.ask` pause, `flow.start` waits
@@ -85,7 +85,7 @@ class RunSettings:
     notes: Mapping[str, Any] = field(default_factory=dict)
     answers: Mapping[str, Any] = field(default_factory=dict)
     answer: AnswerFunction | None = None
-    queue: str | None = None
+    failover_queue: str | None = None
     questions: QuestionPolicy | None = None
 
     def __post_init__(self) -> None:
@@ -168,7 +168,7 @@ class AskSettings(RunSettings):
     confirmed     a person's decisions about calls of that run whose end is unknown, by node: as in
                   `Flow.resume`
 
-    Raises: also `BuildError` for `confirmed` without `resume`, and for a `queue`.
+    Raises: also `BuildError` for `confirmed` without `resume`, and for a `failover_queue`.
     """
 
     resume: str | None = None
@@ -179,7 +179,7 @@ class AskSettings(RunSettings):
         RunSettings.__post_init__(self)
         if self.confirmed and self.resume is None:
             raise BuildError("`confirmed` is about calls of a run", hint="name it: resume=RUN")
-        if self.queue is not None:
+        if self.failover_queue is not None:
             raise BuildError("a question has no queue", hint="make it a workflow, and submit that")
 
 
@@ -286,5 +286,5 @@ class FlowSettings(TypedDict, total=False):
     journal_wait: float | str | None
     answers: Mapping[str, Any]
     answer: AnswerFunction | None
-    queue: str | None
+    failover_queue: str | None
     questions: QuestionPolicy | None

@@ -139,7 +139,11 @@ class RunRecording:
                 notes = {} if past is None else past.notes
                 header = run_header(unit, inputs, settings, sources, redactor, notes)
                 self.run, self._claim = _begun(
-                    journal, _beginning(journal, settings.queue), header, inputs, settings.run
+                    journal,
+                    _beginning(journal, settings.failover_queue),
+                    header,
+                    inputs,
+                    settings.run,
                 )
         except BaseException:
             self._let_go()

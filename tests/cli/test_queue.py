@@ -1,0 +1,139 @@
+"""The commands about queues, as a person would type them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from tests.integration.queues.workers import WEFT
+from weft.cli.main import app
+
+FLOW = """
+name: double
+inputs: {n: integer}
+nodes: {twice: {value: "{{ n * 2 }}"}}
+outputs: {twice: "{{ twice }}"}
+"""
+ASKS = """
+name: asks
+nodes: {sure: {ask: "Sure?", schema: boolean}}
+outputs: {sure: "{{ sure }}"}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WEFT_JOURNAL", str(tmp_path / "journal.sqlite"))
+    (tmp_path / "flows").mkdir()
+    (tmp_path / "flows" / "double.yaml").write_text(FLOW)
+    (tmp_path / "flows" / "asks.yml").write_text(ASKS)
+    return tmp_path
+
+
+def weft(*words: str) -> Result:
+    return CliRunner().invoke(app, list(words))
+
+
+def data(*words: str) -> Any:
+    shown = weft(*words, "--json")
+    assert shown.exit_code == 0, shown.output
+    return json.loads(shown.stdout)
+
+
+def submit(*words: str, flow: str = "flows/double.yaml") -> Result:
+    return weft("submit", flow, *words)
+
+
+def test_a_submitted_run_is_listed_and_cancelled(folder: Path) -> None:
+    done = submit("-i", "n=3", "--key", "order-1", "--priority", "2", "--at", "1h")
+    assert (done.exit_code, done.stdout) == (0, "order-1\n")
+    assert submit("-i", "n=3", "--key", "order-1").stdout == "order-1\n"
+    (entry,) = data("queue", "list")
+    assert (entry["run"], entry["state"], entry["priority"]) == ("order-1", "queued", 2)
+    assert entry["due"] is not None
+    (counted,) = data("queue", "versions")
+    assert counted == {"flow": "double", "version": entry["version"], "runs": 1}
+    assert f"double@{entry['version']}" in weft("queue", "list").stdout
+    assert "has ended" in weft("queue", "cancel", "order-1", "--reason", "enough").stdout
+    assert data("queue", "list") == []
+    (ended,) = data("queue", "list", "--state", "ended")
+    assert ended["status"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (("-i", "n=4", "--key", "order-1"), 2, "other inputs"),
+        (("-i", "n=3", "--key", "no good"), 2, "letters"),
+        (("-i", "m=3"), 2, "there is no input"),
+        (("-i", "n=3", "--at", "soon"), 2, "--at"),
+        (("-i", "n=3", "--at", "2026-01-01T00:00"), 2, "zone"),
+        (("-i", "n=3", "--concurrency-key", "k"), 2, "limit"),
+    ],
+)
+def test_mistakes(folder: Path, words: tuple[str, ...], code: int, says: str) -> None:
+    submit("-i", "n=3", "--key", "order-1")
+    done = submit(*words)
+    assert done.exit_code in (1, code)
+    assert says in done.stderr
+
+
+def test_a_worker_executes_and_drains(folder: Path) -> None:
+    submit("-i", "n=3", "--key", "order-1")
+    submit("--key", "asks-1", flow="flows/asks.yml")
+    with subprocess.Popen(
+        [*WEFT, "worker", "flows"],
+        cwd=folder,
+        env=dict(os.environ),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as worker:
+        assert worker.stderr is not None
+        lines: list[str] = []
+        for line in worker.stderr:
+            lines.append(" ".join(line.split()))
+            if {"ended order-1 succeeded", "asking asks-1 sure"} <= set(lines):
+                break
+        assert [entry["state"] for entry in data("queue", "list")] == ["asking"]
+        assert "a worker continues" in weft("answer", "asks-1", "sure", "y").stdout
+        for line in worker.stderr:
+            if " ".join(line.split()) == "ended asks-1 succeeded":
+                break
+        worker.send_signal(signal.SIGTERM)
+        out, _ = worker.communicate(timeout=120)
+    assert worker.returncode == 0
+    assert {line.partition("@")[0] for line in out.splitlines()} == {"asks", "double"}
+
+
+def test_schedules(folder: Path) -> None:
+    pytest.importorskip("cronsim", reason="cronsim is not installed (extra `schedules`)")
+    given = ("flows/double.yaml", "-i", "n=1", "--zone", "Europe/Berlin")
+    assert "fires next at" in weft("schedule", "add", "nightly", "0 3 * * *", *given).stdout
+    (listed,) = data("schedule", "list")
+    assert (listed["name"], listed["cron"], listed["catch_up"]) == ("nightly", "0 3 * * *", "one")
+    assert "T03:00:00+0" in listed["next"]
+    wrong = weft("schedule", "add", "nightly", "0 3 * *", *given)
+    assert wrong.exit_code != 0
+    assert "five fields" in wrong.stderr
+    missing = weft("schedule", "remove", "nightl")
+    assert missing.exit_code != 0
+    assert "nightly" in missing.stderr
+    assert weft("schedule", "remove", "nightly").exit_code == 0
+    assert data("schedule", "list") == []
+
+
+def test_a_folder_without_workflows(folder: Path) -> None:
+    (folder / "empty").mkdir()
+    done = weft("worker", "empty")
+    assert done.exit_code == 2
+    assert "contains no *.yaml" in done.stderr
