@@ -45,6 +45,7 @@ FULL: tuple[str, ...] = (
     "evals/test_local_engine_eval.py",
     "examples/test_examples.py::test_the_examples_run_on_the_embedded_model",
     "gpu/test_gpu_eval.py::test_a_dry_run_walks_every_section",
+    "integration/queues",
     "integration/test_agent_loops.py::test_the_embedded_model",
     "integration/test_approved_agents.py",
     "integration/test_crash.py",

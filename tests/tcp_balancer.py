@@ -27,15 +27,20 @@ async def tcp_balancer(*ports: int) -> AsyncIterator[int]:
         task = asyncio.current_task()
         assert task is not None
         connections.add(task)
+        writers = [writer]
         try:
             there, back = await connect()
+            writers.append(back)
             async with asyncio.TaskGroup() as both:
                 both.create_task(copy(reader, back))
                 both.create_task(copy(there, writer))
         except OSError:
             pass
         finally:
-            writer.close()
+            for each in writers:
+                each.close()
+                with suppress(OSError):
+                    await each.wait_closed()
             connections.discard(task)
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=2048)
