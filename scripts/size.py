@@ -17,12 +17,12 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 BUDGET: Final[dict[str, tuple[int, int]]] = {
     "tests": (1_030, 136_000),
-    "weft": (985, 147_000),
+    "weft": (1_000, 149_000),
     "weft/agents": (80, 11_500),
-    "weft/cli": (74, 8_900),
-    "weft/core": (50, 6_600),
+    "weft/cli": (79, 9_300),
+    "weft/core": (50, 6_700),
     "weft/decoding": (152, 24_700),
-    "weft/durability": (46, 8_400),
+    "weft/durability": (48, 8_700),
     "weft/engine": (40, 6_900),
     "weft/planner": (45, 7_600),
     "weft/reasoning": (108, 14_300),
@@ -30,7 +30,7 @@ BUDGET: Final[dict[str, tuple[int, int]]] = {
     "weft/testing": (10, 1_900),
     "weft/training": (43, 6_300),
     "weft/validation": (9, 1_300),
-    "weft/workflow": (143, 23_000),
+    "weft/workflow": (156, 24_200),
 }
 """Package to (files, lines)."""
 
