@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 _WAIT_S = 120.0
-_QUICK = ("fsync=off", "full_page_writes=off", "listen_addresses=", "autovacuum=off")
+_QUICK = ("listen_addresses=", "autovacuum=off")
+_LOSSY = ("fsync=off", "full_page_writes=off")
 
 
 class PostgresServer:
@@ -65,8 +66,11 @@ class PostgresServer:
 
 
 @contextmanager
-def postgres_server() -> Iterator[PostgresServer]:
-    """A running server. Skips the test that asks where there is none, and says why."""
+def postgres_server(*, durable: bool = False) -> Iterator[PostgresServer]:
+    """A running server. Skips the test that asks where there is none, and says why.
+
+    `durable`: it waits for the disk, as one that is in use does.
+    """
     pytest.importorskip("psycopg_pool", reason="psycopg is not installed (extra `postgres`)")
     programs = [program("initdb"), program("postgres")]
     if None in programs:
@@ -74,7 +78,7 @@ def postgres_server() -> Iterator[PostgresServer]:
     folder = Path(tempfile.mkdtemp(prefix="weft-pg-"))
     who = unprivileged(folder)
     try:
-        server = _made(folder, programs, who)
+        server = _made(folder, programs, who, () if durable else _LOSSY)
         try:
             yield server
         finally:
@@ -92,12 +96,14 @@ def unprivileged(folder: Path) -> dict[str, Any]:
     return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
 
 
-def _made(folder: Path, programs: list[Any], who: dict[str, Any]) -> PostgresServer:
+def _made(
+    folder: Path, programs: list[Any], who: dict[str, Any], also: tuple[str, ...]
+) -> PostgresServer:
     initdb, postgres = programs
     data = folder / "data"
     made = [initdb, "-D", data, "-U", "weft", "-A", "trust", "-N", "-E", "UTF8", "--locale=C"]
     subprocess.run(made, check=True, capture_output=True, cwd=folder, **who)
-    options = [part for option in _QUICK for part in ("-c", option)]
+    options = [part for option in (*_QUICK, *also) for part in ("-c", option)]
     return PostgresServer(folder, [postgres, "-D", data, "-k", folder, *options], who)
 
 

@@ -1,4 +1,4 @@
-"""`python -m evals.serving [--quick] [--knobs] [--only router] [--json FILE] [--plot FILE]`."""
+"""`python -m evals.serving [--quick] [--knobs] [--only PART] [--json FILE] [--plot FILE]`."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from evals.engine.rows import Row
+from evals.engine.rows import Lookup, Row
 from evals.results import environment, title, write_results
 from evals.serving.evaluation import FULL, QUICK, Evaluation
 from evals.serving.failure import EvaluationError
 from evals.serving.knobs import sweep
-from evals.serving.plot import draw
+from evals.serving.plot import draw, draw_panels
 from evals.serving.report import table
-from evals.serving.routers import section
+from evals.serving.routers import pressure, section
 from evals.serving.server import DTYPES, MODEL
 from evals.serving.systems.catalogue import SYSTEMS
 from weft.core.errors import ModelNotFound
@@ -28,7 +29,7 @@ def main() -> None:
     """Evaluate; print the table; write what was asked for."""
     arguments = _arguments()
     if arguments.only:
-        _report(section.rows(arguments.quick), environment(), section.table, arguments.json)
+        _routers(arguments)
         return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the server has to end with us
     try:
@@ -38,6 +39,15 @@ def main() -> None:
     _report(rows, environment(("vllm", "torch")), table, arguments.json)
     if arguments.plot:
         draw(rows, arguments.plot)
+
+
+def _routers(arguments: argparse.Namespace) -> None:
+    part = {"router": section, "router-pressure": pressure}[arguments.only]
+    rows = part.rows(arguments.quick, programs=arguments.programs)
+    _report(rows, environment(), part.table, arguments.json)
+    if arguments.plot and part is pressure:
+        figures = Lookup(rows)
+        draw_panels([partial(panel, figures=figures) for panel in pressure.PANELS], arguments.plot)
 
 
 def _report(
@@ -74,7 +84,9 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="shorter traces, fewer rounds")
     parser.add_argument(
-        "--only", choices=["router"], help="scripted replicas behind routers; starts no server"
+        "--only",
+        choices=["router", "router-pressure"],
+        help="scripted replicas behind routers, with room for all or short of memory; no server",
     )
     parser.add_argument("--knobs", action="store_true", help="vLLM's own settings instead")
     parser.add_argument(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,15 +18,21 @@ _OTHER = "#5b7db1"
 
 def draw(rows: Sequence[Row], path: Path) -> None:
     """Write the plot to `path`, in the format of its suffix. Raises `ImportError`."""
+    panels = (lambda axes: _cumulative(axes, rows), lambda axes: _ratios(axes, rows))
+    draw_panels(panels, path)
+
+
+def draw_panels(panels: Sequence[Callable[[Axes], None]], path: Path) -> None:
+    """Write the panels side by side to `path`. Raises `ImportError`."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(12.5, 5.2), layout="constrained")
-    _cumulative(left, rows)
-    _ratios(right, rows)
-    for axes in (left, right):
+    width = 6.25 * len(panels)
+    figure, places = plt.subplots(1, len(panels), figsize=(width, 5.2), layout="constrained")
+    for axes, panel in zip(places, panels, strict=True):
+        panel(axes)
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=130)
     plt.close(figure)

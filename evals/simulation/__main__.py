@@ -2,7 +2,7 @@
 
 from evals.sections import Sections
 
-SECTIONS = Sections("simulation", ("fidelity", "load", "scale"))
+SECTIONS = Sections("simulation", ("fidelity", "load", "scale", "cluster"))
 
 if __name__ == "__main__":
     SECTIONS.main("How near simulated runs come to real ones, and what a simulated node costs.")

@@ -155,3 +155,31 @@ def test_no_such_run() -> None:
     shown = weft("simulate", "nothing")
     assert shown.exit_code == 2
     assert "nothing" in shown.stderr
+
+
+def test_a_cluster_needs_no_run() -> None:
+    command = ("simulate", "--nodes", "100", "--items", "2000", "--seconds", "0.5")
+    shown = weft(*command)
+    assert shown.exit_code == 0, shown.output
+    assert "2,000 on 800 slots" in shown.stdout
+    assert "weft's process" in shown.stdout
+    assert "content store" not in shown.stdout
+    large = weft(*command, "--result-bytes", "1000000", "--json", "--journal", "postgresql://x/y")
+    found = json.loads(large.stdout)
+    assert found["capacity"]["store"] > 0
+    assert found["wall_s"] > found["ideal_s"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "which run?"),
+        (("last", "--nodes", "3"), "--nodes is not for a recorded run"),
+        (("--nodes", "3", "--workers", "2"), "--nodes is not for a recorded run"),
+        (("--nodes", "3", "--seconds", "0"), "more than 0 seconds"),
+    ],
+)
+def test_a_run_or_a_cluster(options: tuple[str, ...], message: str) -> None:
+    refused = weft("simulate", *options)
+    assert refused.exit_code != 0
+    assert message in refused.stderr

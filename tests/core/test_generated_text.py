@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weft.core.generated_text import (
+    ThoughtCounter,
     is_blank,
     open_thought,
     opening_of_thought,
@@ -113,3 +114,36 @@ def test_what_ends_an_open_thought(text: str, end: str) -> None:
 )
 def test_a_thought_that_the_prompt_opens(prompt: str, opened: str) -> None:
     assert opening_of_thought(prompt) == opened
+
+
+GRANITE = ("Here is my thought process:hm Here is my response:", "Yes.")
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 11])
+@pytest.mark.parametrize(
+    ("thought", "answer"),
+    [
+        ("", "42"),
+        ("<think>hm</think>", "42"),
+        (" \n<think>hm</think>", "42"),
+        ("hm</think>", "42"),
+        ("[THINK]hm[/THINK]", "42"),
+        ("hm[/THINK]", "42"),
+        (f"<|channel|>analysis<|message|>hm<|end|>{HARMONY}", "42"),
+        ("", "<|channel|>final<|message|>42"),
+        ("", "Here is my response: 42"),
+        ("", "A tag is [THINK], too"),
+        GRANITE,
+        ("<think>never", ""),
+        ("[THINK]never", ""),
+    ],
+)
+def test_the_tokens_of_a_thought_in_every_form(thought: str, answer: str, size: int) -> None:
+    counter = ThoughtCounter()
+    text = thought + answer
+    for at in range(0, len(text), size):
+        piece = text[at : at + size]
+        counter.add(piece, len(piece))
+    most = min(len(text), -(-len(thought) // size) * size)
+    assert counter.tokens == most
+    assert counter.found == bool(thought)

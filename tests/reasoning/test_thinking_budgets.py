@@ -149,6 +149,31 @@ def test_steps_do_not_starve(strategy: str) -> None:
     assert steps
 
 
+@pytest.mark.parametrize(
+    ("strategy", "answers"),
+    [
+        ("self-refine", 1),
+        ("plansearch", 1),
+        ("skeleton", 0),
+        ("map-reduce", 0),
+        ("mirage", 0),
+    ],
+)
+def test_what_is_no_answer_does_not_think(strategy: str, answers: int) -> None:
+    """Critiques, observations, plans, tests and grades think no more than a skeleton does."""
+    model = thinker(strategy, "chat", 20, opens=False, bounded=True)
+    think(strategy, model, budget=40_000)
+    asked = model.requests  # type: ignore[attr-defined]
+    thinking = [r for r in asked if r.sampling.thinking_tokens is None]
+    still = [r for r in asked if r.sampling.thinking_tokens == 0]
+    assert len(thinking) + len(still) == len(asked)
+    assert still
+    for request in thinking:
+        text = request.messages[-1].content
+        assert not any(word in text for word in ("Criticise", "Verdict", "observations", "tests"))
+    assert len(thinking) >= answers
+
+
 def test_a_model_that_cannot_be_bounded_is_asked_again_with_room_for_its_thought() -> None:
     model = thinker("map-reduce", "chat", 600, opens=False, bounded=False)
     result = think("map-reduce", model, max_tokens=700)
@@ -217,3 +242,19 @@ def test_as_a_model_it_takes_the_bound_of_a_request() -> None:
     bare = weft.ThoughtModel(FakeModel([""], capabilities=Capabilities()), "direct")
     with pytest.raises(NodeFailed, match=r"CapabilityError: .* bound its thought"):
         asyncio.run(complete(bare, request))
+
+
+def test_a_round_after_the_thought_is_read_where_the_prompt_opened_it() -> None:
+    """What follows the first round is no thought, though the prompt ends with `<think>`."""
+    model = thinker("backtrack", "tokens", 5, opens=True, bounded=False)
+    settings = {"chains": 1, "stable": 2}
+    result = weft.think_sync(
+        "What is 6 * 7?",
+        strategy="backtrack",
+        model=model,  # type: ignore[arg-type]
+        options=ThinkOptions(rounds=3, max_tokens=100, settings=settings),
+    )
+    (chain,) = result.samples
+    assert result.counts.requests == 3
+    assert "wrote nothing more" not in result.why
+    assert chain.text.count("42") >= 3

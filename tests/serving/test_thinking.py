@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from weft.core.errors import ModelRequestError
 from weft.core.ports import (
+    Capabilities,
     ModelEvent,
     ModelRequest,
     Prefilled,
@@ -183,6 +184,44 @@ def test_a_model_without_tags_answers_as_it_is() -> None:
     assert asyncio.run(main()) == "plain"
     assert model.requests[0].sampling == Sampling(max_tokens=9)
     assert model.requests[0].messages == ASKED
+
+
+def test_the_thought_of_mistral_is_bounded() -> None:
+    tags = ("[THINK]", "[/THINK]")
+
+    def said(prompt: Sequence[int], _: ModelRequest) -> str:
+        begun = tags[1] in model.spell(prompt).rpartition("<|assistant|>")[2]
+        return "Yes." if begun else f"{tags[0]}{'h' * 40}{tags[1]}Yes."
+
+    model = TokenModel(said, tags=tags)
+
+    async def main() -> Completion:
+        request = ModelRequest(ASKED, sampling=Sampling(max_tokens=9, thinking_tokens=5))
+        return await complete(_Bounded(model), request)
+
+    answer = asyncio.run(main())
+    assert (answer.text, answer.reasoning) == ("Yes.", "hhhh")
+    assert answer.usage.reasoning_tokens == 5
+
+
+class _Bounded:
+    """A token model whose thoughts are bounded."""
+
+    def __init__(self, model: TokenModel) -> None:
+        self._own = model
+        self.model = model.model
+
+    async def capabilities(self) -> Capabilities:
+        return await self._own.capabilities()
+
+    async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        answer = think_within(request, self._own.generate, self._own, model=self.model)
+        async with aclosing(answer) as stream:
+            async for event in stream:
+                yield event
+
+    async def aclose(self) -> None:
+        await self._own.aclose()
 
 
 def test_a_negative_bound_is_refused() -> None:

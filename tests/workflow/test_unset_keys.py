@@ -30,6 +30,7 @@ def test_check_names_the_variable_and_accepts_the_file(
     said = typed("check", "f.yaml")
     assert said.exit_code == 0
     assert "  the model small: the environment variable NO_A is not set" in said.output
+    assert "f.yaml:3; set it, or name another in `api_key_env`" in said.output
     monkeypatch.setenv("NO_A", "sk-1")
     assert "NO_A" not in typed("check", "f.yaml").output
 
@@ -53,3 +54,41 @@ def test_a_model_that_is_replaced_needs_no_key(
     flow = weft.loads(FLOW.format(url="http://127.0.0.1:1/v1", variable="NO_C"))
     assert flow.run_sync(models={"small": FakeModel(["hi"])})["a"] == "hi"
     assert "NO_C" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("model", "variable"),
+    [
+        ("anthropic:m", "ANTHROPIC_API_KEY"),
+        ("{use: anthropic, model: m}", "ANTHROPIC_API_KEY"),
+        ("{use: gemini, model: m}", "GEMINI_API_KEY"),
+        ("{use: gemini, model: m, api_key_env: NO_D}", "NO_D"),
+    ],
+)
+def test_the_usual_key_of_a_hosted_model(
+    model: str, variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_into(tmp_path, monkeypatch)
+    monkeypatch.delenv(variable, raising=False)
+    (tmp_path / "f.yaml").write_text(
+        f"name: f\nmodels:\n  small: {model}\nnodes:\n  a: {{model: small, prompt: hello}}\n"
+        'outputs: {a: "{{ a }}"}\n'
+    )
+    said = typed("check", "f.yaml")
+    assert said.exit_code == 0
+    assert f"the environment variable {variable} is not set" in said.output
+    assert "f.yaml:3;" in said.output
+    monkeypatch.setenv(variable, "sk-1")
+    assert variable not in typed("check", "f.yaml").output
+
+
+def test_a_hosted_model_at_another_address_is_not_sent_the_usual_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_into(tmp_path, monkeypatch)
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    (tmp_path / "f.yaml").write_text(
+        'name: f\nmodels:\n  small: {use: anthropic, model: m, base_url: "http://127.0.0.1:1"}\n'
+        'nodes:\n  a: {model: small, prompt: hello}\noutputs: {a: "{{ a }}"}\n'
+    )
+    assert "ANTHROPIC_API_KEY" not in typed("check", "f.yaml").output

@@ -70,6 +70,14 @@ def amount(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
+def byte_size(number: float) -> str:
+    """A number of bytes in decimal units, with three digits: 850 bytes, 3.80 GB."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if number >= size:
+            return f"{number / size:.3g} {unit}"
+    return f"{number:.0f} bytes"
+
+
 def money(dollars: float) -> str:
     """US dollars with as many digits as a small amount needs."""
     return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.4f}"

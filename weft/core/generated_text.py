@@ -64,30 +64,55 @@ def unfenced(text: str) -> str:
     return inside[4:].strip() if inside[:4].lower() == "json" else inside.strip()
 
 
-class ThoughtCounter:
-    """Counts the tokens of a thought in `<think>` tags, in text that arrives in pieces of any size.
+_BEGUN: Final = (
+    *THOUGHTS[:2],
+    (THOUGHTS[2][0], _FINAL),
+    ("Here is my thought process:", "Here is my response:"),
+    ("Here's my thought process:", "Here's my response:"),
+)
+"""The forms of thoughts whose beginning the text shows, those of Granite 3.2 among them."""
+_HEADLESS: Final = (THINK_END, "[/THINK]")
+"""Ends of thoughts whose beginning may be in the prompt."""
+_LONGEST_BEGIN: Final = max(len(begin) for begin, _ in _BEGUN)
+_LONGEST_END: Final = max(len(end) for _, end in _BEGUN)
 
-    Thoughts in other forms are counted where the text is parsed (`serving.text`).
+
+class ThoughtCounter:
+    """Counts the tokens of the thought in a text that arrives in pieces of any size.
+
+    It knows the forms of `THOUGHTS`, and Granite's. A form's tags count among the tokens.
     """
 
     def __init__(self) -> None:
         self._total = 0
-        self._closed = 0
+        self._closed: int | None = None
         self._head = ""
         self._tail = ""
 
     def add(self, text: str, tokens: int) -> None:
         """Add a piece of `tokens` tokens."""
         self._total += tokens
-        if len(self._head) < len(THINK):
-            self._head = (self._head + text).lstrip()[: len(THINK)]
-        recent = self._tail + text if self._tail else text
-        if THINK_END in recent:
-            self._closed = self._total
-        begun = recent.rfind("<", 1 - len(THINK_END))
-        self._tail = recent[begun:] if begun >= 0 else ""
+        if len(self._head) < _LONGEST_BEGIN:
+            self._head = (self._head + text).lstrip()[:_LONGEST_BEGIN]
+        recent = self._tail + text
+        for end in (*_HEADLESS, *(end for _, end in self._form())):
+            # An end that is all in the tail was counted before.
+            if recent.find(end, max(0, len(self._tail) - len(end) + 1)) >= 0:
+                self._closed = self._total
+        self._tail = recent[1 - _LONGEST_END :]
+
+    @property
+    def found(self) -> bool:
+        """Whether the text has a thought."""
+        return self._closed is not None or bool(self._form())
 
     @property
     def tokens(self) -> int:
         """The tokens of the thought so far; all of them while it has no end."""
-        return self._closed or (self._total if self._head == THINK else 0)
+        if self._closed is not None:
+            return self._closed
+        return self._total if self._form() else 0
+
+    def _form(self) -> tuple[tuple[str, str], ...]:
+        """The form with which the text begins, if it does."""
+        return tuple(form for form in _BEGUN if self._head.startswith(form[0]))

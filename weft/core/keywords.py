@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from weft.core.errors import BuildError
@@ -21,10 +21,10 @@ def check_keywords(
 
     `hint`: what to do when no known keyword is like it.
     """
-    names = sorted(known)
+    names = known if isinstance(known, Collection) else frozenset(known)
     for key in given:
         if key not in names:
-            remedy = suggestion(key, names, quote="`", most=None)
+            remedy = suggestion(key, sorted(names), quote="`", most=None)
             if hint is not None:
                 remedy = f"{remedy.partition('? ')[0]}? {hint}" if "? " in remedy else hint
             raise BuildError(f"{call} has no keyword `{key}`", hint=remedy)

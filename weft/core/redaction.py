@@ -372,10 +372,15 @@ class _NamedSecrets:
 _named = _NamedSecrets()
 
 
-def know_secrets(names: Iterable[str] = ()) -> None:
-    """Read the environment again; `names` are further variables that hold keys."""
+def know_secrets(names: Iterable[str] = ()) -> Mapping[str, str]:
+    """Read the environment again; `names` are further variables that hold keys.
+
+    Returns the values of all that are known, by name: of these and earlier `names`, and of those
+    that `named_secrets` finds.
+    """
     _named.names.update(names)
     _named.look()
+    return _named.secrets
 
 
 def hidden(value: V) -> V:

@@ -10,8 +10,8 @@ class Usage:
     """Usage of a call. Tokens are counted by the serving model; `money` is in US dollars.
 
     `forwards` counts target-model forward passes where the client can tell, else 0.
-    `reasoning_tokens`: the part of `completion_tokens` that the thought took, as far as the client
-    can tell.
+    `reasoning_tokens`: the part of `completion_tokens` that the thought took; None where there was
+    a thought that nobody counted. A sum with an uncounted part is None, too.
     """
 
     prompt_tokens: int = 0
@@ -20,7 +20,7 @@ class Usage:
     requests: int = 0
     forwards: int = 0
     money: float = 0.0
-    reasoning_tokens: int = 0
+    reasoning_tokens: int | None = 0
 
     @property
     def tokens(self) -> int:
@@ -35,5 +35,9 @@ class Usage:
             self.requests + other.requests,
             self.forwards + other.forwards,
             self.money + other.money,
-            self.reasoning_tokens + other.reasoning_tokens,
+            _sum(self.reasoning_tokens, other.reasoning_tokens),
         )
+
+
+def _sum(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else first + second

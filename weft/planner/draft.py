@@ -14,8 +14,10 @@ from weft.core.ports.model import (
     ModelEvent,
     ModelRequest,
     Prefilled,
+    ReasoningDelta,
     Sampling,
     TextDelta,
+    only_thought,
     unrefused,
 )
 from weft.core.values import Completion, Message, Usage
@@ -53,6 +55,7 @@ class PlanDraft:
         hooks: PlanHooks,
     ) -> None:
         self._texts: list[str] = []
+        self._thought: list[str] = []
         self.tokens = 0
         self.cut = False
         self.reader = reader
@@ -63,6 +66,11 @@ class PlanDraft:
     @property
     def text(self) -> str:
         return "".join(self._texts)
+
+    @property
+    def only_thought(self) -> bool:
+        """Whether the model thought, and wrote nothing of a plan."""
+        return only_thought(Completion(self.text, reasoning="".join(self._thought)))
 
     async def write(
         self, sampling: Sampling, grammar: str | None = None
@@ -89,6 +97,8 @@ class PlanDraft:
                         if isinstance(event, Completion):
                             self._ended(event)
                             break
+                        if isinstance(event, ReasoningDelta):
+                            self._thought.append(event.text)
                         if isinstance(event, TextDelta):
                             for step in self._take(event):
                                 yield step

@@ -23,7 +23,13 @@ from weft.core.errors import (
     ModelRequestError,
     PlanError,
 )
-from weft.core.ports.model import ModelClient, ModelRequest, Sampling
+from weft.core.ports.model import (
+    BOUND_THOUGHT_HINT,
+    THOUGHT_HINT,
+    ModelClient,
+    ModelRequest,
+    Sampling,
+)
 from weft.core.values import JsonSchema, Message, ToolSpec, Usage
 from weft.planner.draft import PlanDraft, PlanHooks, unchanged
 from weft.planner.grammar import GrammarLimits, loosened, most_steps, plan_grammar, step_grammar
@@ -131,11 +137,15 @@ class _PlanRun:
         """The finished plan. Raises: `PlanError`."""
         try:
             if self._draft.cut:
+                hint = f"raise max_tokens, or ask for less{self._bounds()}"
                 raise PlanError(
                     f"the plan was cut off after {self._draft.tokens} tokens",
                     line=self._draft.text.count("\n") + 1,
-                    hint=f"raise max_tokens, or ask for less{self._bounds()}",
+                    hint=THOUGHT_HINT if self._draft.only_thought else hint,
                 )
+            if self._draft.only_thought:
+                what = "the model thought, and wrote no plan"
+                raise PlanError(what, hint=BOUND_THOUGHT_HINT)
             return self._draft.reader.close()
         except PlanError as error:
             error.written = self._draft.text

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from weft.core.errors import PlanError
+from weft.core.generated_text import without_thought
 from weft.core.values import JsonSchema, Message, ToolSpec
 from weft.planner.plan import PlanStep
 from weft.planner.progress import PlanProgress
@@ -202,6 +203,7 @@ def _line(text: str, characters: int) -> str:
 
 
 _SHOWN = 4000
+_NO_TEXT = "(nothing)"
 
 
 def repair_messages(
@@ -220,7 +222,8 @@ def repair_messages(
     else:
         word += ["Write the whole plan again."]
     word += ["Write one call in each line, and the line with join(...) at the end."]
-    return (*messages, Message("assistant", _cut(text)), Message("user", "\n".join(word)))
+    written = _cut(without_thought(text).lstrip()) or _NO_TEXT
+    return (*messages, Message("assistant", written), Message("user", "\n".join(word)))
 
 
 def _cut(text: str) -> str:

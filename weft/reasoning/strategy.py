@@ -53,11 +53,7 @@ class NonEmptyStrategy:
         if not is_blank(without_thought(thought.answer)):
             return thought
         why = f": {thought.why}" if thought.why else ""
-        raise ReasoningError(f"{self.name} came to an empty answer{why}", hint=OUT_OF_TOKENS_HINT)
-
-
-OUT_OF_TOKENS_HINT = f"{THOUGHT_HINT}: a model that thinks may need all tokens before it answers"
-"""What to do when all tokens were spent before there was an answer."""
+        raise ReasoningError(f"{self.name} came to an empty answer{why}", hint=THOUGHT_HINT)
 
 
 _OPTIONS = RunOptions()

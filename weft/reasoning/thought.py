@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from weft.core.values import Usage
 from weft.reasoning.evidence import Evidence
@@ -165,8 +165,8 @@ class ThoughtCounts:
     `prefill_extra_tokens` had been generated once and were computed again as the prompt of a join.
     `prompt_tokens` were sent, `cached_tokens` of them were in the server's cache. `threads` ran in
     `forks`; `depth` is that of the deepest fork, `width` that of the widest. Of the total,
-    `reasoning_tokens` were thoughts before an answer, as far as they can be told apart, and
-    `answer_tokens` the others.
+    `reasoning_tokens` were thoughts before an answer, and `answer_tokens` the others; None where
+    the server did not count a thought and gave no token ids.
     """
 
     total_tokens: int = 0
@@ -180,8 +180,8 @@ class ThoughtCounts:
     threads: int = 0
     depth: int = 0
     width: int = 0
-    reasoning_tokens: int = 0
-    answer_tokens: int = 0
+    reasoning_tokens: int | None = 0
+    answer_tokens: int | None = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +232,15 @@ def tree_counts(root: ThreadRecord, usage: Usage, tokens: int, lost_tokens: int)
     )
 
 
-def split_tokens(usage: Usage, tokens: int) -> dict[str, int]:
+class _Parts(TypedDict):
+    reasoning_tokens: int | None
+    answer_tokens: int | None
+
+
+def split_tokens(usage: Usage, tokens: int) -> _Parts:
     """The two parts of `tokens` generated tokens in `ThoughtCounts`: thoughts, and the rest."""
+    if usage.reasoning_tokens is None:
+        return {"reasoning_tokens": None, "answer_tokens": None}
     thought = min(usage.reasoning_tokens, tokens)
     return {"reasoning_tokens": thought, "answer_tokens": tokens - thought}
 
@@ -243,3 +250,9 @@ def _threads(root: ThreadRecord, depth: int = 0) -> Iterator[tuple[int, ThreadRe
     for fork in root.forks:
         for child in fork.children:
             yield from _threads(child, depth + 1)
+
+
+def cut_steps(cut: Mapping[str, int]) -> str:
+    """What is lost by steps that were cut off, by name; empty where none was."""
+    names = ", ".join(f"{count} x {name}" if count > 1 else name for name, count in cut.items())
+    return f"steps were cut off where their tokens were spent: {names}" if names else ""

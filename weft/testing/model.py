@@ -18,7 +18,7 @@ from weft.core.errors import (
     ToolRaised,
     WeftError,
 )
-from weft.core.generated_text import THINK, THINK_END, without_thought
+from weft.core.generated_text import THINK, THINK_END, ThoughtCounter, without_thought
 from weft.core.ports.model import (
     Capabilities,
     ModelEvent,
@@ -165,7 +165,7 @@ class FakeModel:
             requests=1,
             forwards=completion_tokens,
             money=money,
-            reasoning_tokens=sum(isinstance(delta, ReasoningDelta) for delta in written),
+            reasoning_tokens=_thought_tokens(written),
         )
 
     async def aclose(self) -> None:
@@ -173,6 +173,14 @@ class FakeModel:
 
 
 _Deltas = list[ReasoningDelta | TextDelta]
+
+
+def _thought_tokens(written: _Deltas) -> int:
+    tagged = ThoughtCounter()
+    for delta in written:
+        if isinstance(delta, TextDelta):
+            tagged.add(delta.text, 1)
+    return tagged.tokens + sum(isinstance(delta, ReasoningDelta) for delta in written)
 
 
 def _written(reply: Reply, sampling: Sampling) -> tuple[_Deltas, bool]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncGenerator, Collection
 from contextlib import aclosing
 
-from evals.serving.routers.policies import RoutingPolicy, Wire
+from evals.serving.routers.policies import Admitting, RoutingPolicy, Wire
 from weft.core.ports import Capabilities, ModelEvent, ModelRequest, Prefilled, TextDelta
 from weft.core.values import Completion, Usage
 from weft.serving.openai.body import body_of
@@ -31,9 +31,11 @@ class RoutedModel:
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         wire, tokens = self._wire(request), request.sampling.max_tokens or 0
-        replica = self._router.choose(wire)
-        answer = replica.answer(tuple(wire.fields["prompt"]), tokens)
         try:
+            if isinstance(self._router, Admitting):
+                await self._router.admit(wire)
+            replica = self._router.choose(wire)
+            answer = replica.answer(tuple(wire.fields["prompt"]), tokens, wire.priority)
             async with aclosing(answer) as pieces:
                 async for ids in pieces:
                     if not ids:

@@ -12,10 +12,10 @@ import json
 from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import cycle
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
-from evals.serving.programs import Ids
 from evals.serving.routers.replicas import BLOCK_TOKENS, Replica, block_hashes
 
 _HEADERS = ("x-session-id", "x-user-id", "x-tenant-id")
@@ -25,25 +25,36 @@ _CACHE_THRESHOLD = 0.5
 _BALANCE_ABS, _BALANCE_REL = 32, 1.1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Wire:
     """A request as it arrives: headers without the request's own id, and the body's bytes."""
 
     headers: Mapping[str, str]
     body: bytes
 
-    @property
+    @cached_property
     def fields(self) -> dict[str, Any]:
         """The body, parsed."""
         found: dict[str, Any] = json.loads(self.body)
         return found
 
-    @property
+    @cached_property
     def program(self) -> dict[str, Any] | None:
         """The canonical program context: an object, or its JSON text."""
         context = (self.fields.get("vllm_xargs") or {}).get("agentic_context")
         found: dict[str, Any] | None = json.loads(context) if isinstance(context, str) else context
         return found
+
+    @cached_property
+    def blocks(self) -> tuple[int, ...]:
+        """Hashes of the whole blocks of the prompt."""
+        return tuple(block_hashes(tuple(self.fields["prompt"])))
+
+    @property
+    def priority(self) -> int:
+        """Dynamo's hint, larger is more: what its router passes on to the engine."""
+        hints: dict[str, int] = (self.fields.get("nvext") or {}).get("agent_hints") or {}
+        return hints.get("priority", 0)
 
 
 class RoutingPolicy(Protocol):
@@ -54,6 +65,14 @@ class RoutingPolicy(Protocol):
 
     def ended(self, wire: Wire, /) -> None:
         """The request has ended, in whichever way."""
+
+
+@runtime_checkable
+class Admitting(Protocol):
+    """A policy that may hold a request back before it chooses."""
+
+    async def admit(self, wire: Wire, /) -> None:
+        """Return when the request may go on."""
 
 
 class RoundRobin:
@@ -102,15 +121,13 @@ class CacheAware:
         self._sent: dict[str, set[int]] = {replica.name: set() for replica in replicas}
 
     def choose(self, wire: Wire) -> Replica:
-        prompt: Ids = tuple(wire.fields["prompt"])
-        blocks = block_hashes(prompt)
-        chosen = self._chosen(blocks, len(prompt))
-        self._sent[chosen.name].update(blocks)
+        chosen = self._chosen(wire.blocks, len(wire.fields["prompt"]))
+        self._sent[chosen.name].update(wire.blocks)
         return chosen
 
     def sent(self, wire: Wire, replica: Replica) -> None:
         """Remember a prompt that another policy has sent to `replica`."""
-        self._sent[replica.name].update(block_hashes(tuple(wire.fields["prompt"])))
+        self._sent[replica.name].update(wire.blocks)
 
     def _chosen(self, blocks: Sequence[int], tokens: int) -> Replica:
         loads = [replica.running for replica in self._replicas]

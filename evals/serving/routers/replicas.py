@@ -75,7 +75,12 @@ class Replica:
         """Prompt tokens that had to be computed."""
         return self.queried - self.hit
 
-    async def answer(self, prompt: Ids, tokens: int) -> AsyncGenerator[Ids, None]:
+    async def answer(
+        self,
+        prompt: Ids,
+        tokens: int,
+        priority: int = 0,  # noqa: ARG002 - of replicas that evict by it
+    ) -> AsyncGenerator[Ids, None]:
         """() once the prompt has been computed, then the answer, which depends on the prompt only.
 
         As in vLLM, requests share the blocks of a prompt that is still being computed.

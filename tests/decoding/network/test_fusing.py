@@ -228,3 +228,14 @@ def test_the_embedded_model_gives_a_token_the_same_logits_in_any_pass(
     kept = Int8Linear if quantization == "int8" else Int4Linear
     assert {type(layer.linears.down) for layer in layers(network)} == {kept}
     assert torch.equal(read(network, (1,) * 8), read(network, (8,)))
+
+
+def test_tables_and_views_that_grow_change_no_bit(four_bits: Path) -> None:
+    growing = Network.load(four_bits, NetworkOptions(dtype="bfloat16"))
+    ready = Network.load(four_bits, NetworkOptions(dtype="bfloat16"))
+    far = [column % 300 for column in range(600)]
+    ready.forward([Span(0, range(len(far)), far, 0, prompt=True)])
+    for column, token in enumerate(far[:300]):
+        span = Span(0, (column,), (token,), wants_logits=1)
+        found, expected = growing.forward([span])[0], ready.forward([span])[0]
+        assert (found.logits == expected.logits).all(), column

@@ -25,6 +25,11 @@ LEAVES: list[tuple[Any, list[str], list[str]]] = [
     ),
     ({"type": "integer", "exclusiveMinimum": 0.5}, ["1"], ["0", "-1"]),
     ({"type": "integer", "multipleOf": 7}, ["0", "7", "70", "7.0"], ["8", "7.5"]),
+    (  # with a point it is read as another number: 389467299265632704
+        {"type": "integer", "multipleOf": 5},
+        ["389467299265632705", "9007199254740990.0"],
+        ["389467299265632705.0", "9007199254740995.0"],
+    ),
     (
         {"type": "number", "minimum": 0, "maximum": 1},
         ["0", "0.25", "1", "1.0", "1e-3", "8.854e-12"],

@@ -219,6 +219,7 @@ def test_the_model_lowers_the_goal() -> None:
     assert (lowering.goal, lowering.chosen, lowering.by) == ("summarise", "guess", "model")
     assert lowering.reason == "better than nothing"
     assert list(lowering.failures) == ["summarise"]
+    assert model.requests[0].sampling.thinking_tokens == 0, "a short step"
     schema = model.requests[0].schema
     assert schema is not None
     assert schema["properties"]["choice"] == {"enum": ["guess", "escalate"]}

@@ -162,3 +162,16 @@ def test_whatever_a_model_writes_it_ends_within_its_budget(
     model = TokenModel(script, context_tokens=1500)
     thought = leap(model, {"paths": paths}, budget=budget, rounds=rounds, max_tokens=100)
     assert model.generated <= thought.counts.total_tokens <= budget
+
+
+def test_a_summary_that_is_cut_off_is_lost() -> None:
+    whole = leap(solver("1", "1", "1"), {"turn": 4}, budget=90000)
+    assert "steps were cut off" not in whole.lost
+
+    def script(prompt: tuple[int, ...], _: ModelRequest) -> str:
+        return "so far " * 900 if model.spell(prompt).endswith("<summary>\n") else "hm " * 400
+
+    model = TokenModel(script)
+    thought = leap(model, {"paths": 2}, budget=90000)
+    assert "steps were cut off where their tokens were spent: 6 x summary" in thought.lost
+    assert thought.fidelity == "approximate"

@@ -286,6 +286,19 @@ def test_deepconf_kills_the_unsure_and_weighs_by_confidence() -> None:
     assert "2 of 4 samples cleared the bar of 5.000" in thought.why
 
 
+def test_without_a_readable_answer_deepconf_gives_the_shortest_text_as_others_do() -> None:
+    texts = ["we are not so sure of it", "nobody knows", "it is hard to say"]
+
+    def sure() -> Sure:
+        return Sure([(text, [5.0] * 40) for text in texts])
+
+    settings: dict[str, Any] = {"width": 3, "answer": lambda text, whole=True: None}
+    done = sampled(sure(), sampler="deepconf", warmup=3, window=4, **settings)
+    assert (done.thought.answer, done.thought.key) == ("nobody knows", None)
+    assert "0 of 3 samples cleared the bar of 5.000 and can vote" in done.thought.why
+    assert done.thought.answer == sampled(sure(), **settings).thought.answer
+
+
 def test_the_probability_of_the_sampled_token_is_a_labelled_stand_in() -> None:
     model = Sure([(long("1", 10), [5.0] * 10), (long("2", 10), [4.0] * 10)], top=0)
     thought = sampled(model, selector="confidence", width=2, window=4).thought

@@ -80,6 +80,16 @@ EVERYTHING = (
 )
 
 
+def test_a_thought_that_nobody_counted_has_no_number() -> None:
+    async def body(house: House) -> None:
+        spent = (await house.chat()).json()["usage"]
+        assert spent["completion_tokens"] == 9
+        assert "completion_tokens_details" not in spent
+
+    last = Completion("Yes.", reasoning="Hm.", usage=Usage(7, 9, reasoning_tokens=None))
+    with_house(body, Player(last))
+
+
 def test_a_whole_answer_holds_everything() -> None:
     async def body(house: House) -> None:
         answer = (await house.chat()).json()

@@ -6,6 +6,7 @@ import pytest
 
 from weft.core import errors
 from weft.core.errors import (
+    AgentError,
     BudgetExceeded,
     CapabilityError,
     InputError,
@@ -19,6 +20,8 @@ from weft.core.errors import (
     ModelUnavailable,
     NodeFailed,
     NodeTimeout,
+    OutputTruncated,
+    ReasoningError,
     SpecError,
     StoreError,
     WeftError,
@@ -54,6 +57,9 @@ def test_every_error_has_a_status_and_ours_keep_their_words(kind: type[WeftError
         (ModelOverloaded("x", retry_after_s=2.2), 429),
         (NodeFailed("x"), 500),
         (InternalError("x"), 500),
+        (OutputTruncated("x"), 422),
+        (ReasoningError("x"), 422),
+        (AgentError("x"), 422),
         (ModelOutputError("x"), 502),
         (ModelUnavailable("x"), 502),
         (SpecError("x"), 503),
@@ -75,3 +81,11 @@ def test_statuses(error: Exception, status: int) -> None:
 
 def test_the_node_is_named() -> None:
     assert "draft" in problem_of(NodeFailed(SECRET, node="draft"), "r").message
+
+
+@pytest.mark.parametrize("kind", [OutputTruncated, ReasoningError, AgentError])
+def test_an_answer_that_was_cut_short_says_what_to_raise(kind: type[WeftError]) -> None:
+    problem = problem_of(kind(SECRET), "req_1")
+    assert "raise max_tokens" in problem.message
+    assert SECRET not in problem.message
+    assert problem.code in ("output_truncated", "no_answer")

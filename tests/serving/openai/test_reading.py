@@ -96,7 +96,45 @@ def test_reasoning_in_the_text_is_found_where_asked_for(
     with_ids = [delta for delta in deltas if isinstance(delta, TextDelta | ReasoningDelta)]
     assert tuple(i for delta in with_ids for i in delta.token_ids) == answer.token_ids
     assert endpoint.requests[-1]["skip_special_tokens"] is False
-    assert ask(endpoint).text == "<think>Two and two.</think>\n\nFour."
+
+
+@pytest.mark.parametrize("size", [1, 3, 100])
+@pytest.mark.parametrize("opening", ["<think>", ""])
+def test_a_thought_in_the_text_is_no_answer_where_nothing_was_configured(
+    endpoints: EndpointServer, size: int, opening: str
+) -> None:
+    endpoint = endpoints.add(streamed(f"{opening}Two and two.</think>\n\nFour.", size))
+    answer = ask(endpoint)
+    assert (answer.reasoning, answer.text) == ("Two and two.", "Four.")
+    assert answer.token_ids == tuple(range(answer.usage.completion_tokens))
+    thought = answer.usage.reasoning_tokens
+    assert thought is not None
+    assert 0 < thought <= answer.usage.completion_tokens
+    if size == 1:
+        assert thought == len(f"{opening}Two and two.</think>")
+
+
+@pytest.mark.parametrize("text", ["Four.", "A tag is <think>, and its end </think>."])
+def test_an_answer_without_a_thought_stays_as_it_is(endpoints: EndpointServer, text: str) -> None:
+    answer = ask(endpoints.add(streamed(text)))
+    assert (answer.text, answer.reasoning, answer.usage.reasoning_tokens is None) == (
+        text,
+        "",
+        False,
+    )
+
+
+@pytest.mark.parametrize("delta", [{"reasoning": "Hm, hm."}, {"content": "<think>Hm.</think>"}])
+@pytest.mark.parametrize("counted", [None, 0, 7])
+def test_tokens_of_a_thought_are_counted_or_unknown(
+    endpoints: EndpointServer, delta: Json, counted: int | None
+) -> None:
+    last = usage(1, 9)
+    if counted is not None:
+        last["usage"]["completion_tokens_details"] = {"reasoning_tokens": counted}
+    chunks = [chunk(delta), chunk({"content": "Four."}), chunk(finish="stop"), last]
+    answer = ask(endpoints.add(Script(chunks)))
+    assert answer.usage.reasoning_tokens == (counted or None)
 
 
 @pytest.mark.parametrize(
@@ -218,3 +256,17 @@ def test_an_adapter_answers_instead_of_the_model(endpoints: EndpointServer) -> N
     assert [request["model"] for request in endpoint.requests] == ["lora", "m"]
     with pytest.raises(CapabilityError, match="it lists: lora\\)"):
         ask(endpoint, question(adapter="other lora"))
+
+
+@pytest.mark.parametrize("size", [1, 7, 500])
+def test_a_harmony_call_is_no_thought(endpoints: EndpointServer, size: int) -> None:
+    thought = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
+    call = '<|channel|>commentary to=functions.add <|constrain|>json<|message|>{"a": 1}<|call|>'
+    endpoint = endpoints.add(streamed(thought + call, size))
+    answer = ask(endpoint, question(tools=(ADD,)), reasoning="harmony")
+    (found,) = answer.tool_calls
+    assert (found.name, found.arguments) == ("add", '{"a": 1}')
+    assert (answer.text, answer.reasoning, answer.finish_reason) == ("", "Hm.", "tool_calls")
+    assert answer.token_ids == tuple(range(answer.usage.completion_tokens))
+    if size == 1:
+        assert answer.usage.reasoning_tokens <= len(thought)

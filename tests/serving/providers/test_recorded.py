@@ -30,6 +30,7 @@ from weft.core.errors import (
 from weft.core.ports import ModelEvent, ReasoningDelta, TextDelta, ToolCallDelta
 from weft.core.values import ToolSpec
 from weft.serve import Completion, Message, ModelRequest, Sampling, Usage
+from weft.serving.providers.answer import ProviderAnswer
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63f8cf"
@@ -319,3 +320,18 @@ def test_a_damaged_answer_is_an_error_of_the_model_or_an_answer(
 def test_no_exchange_holds_a_key() -> None:
     for file in RECORDED.rglob("*.*"):
         assert not re.search(r"sk-|AIza|api[-_]key:|authorization:", file.read_text("utf-8"))
+
+
+def test_a_thought_that_the_api_does_not_count_has_no_number() -> None:
+    """Not a number of streamed pieces, and not 0."""
+    request = ModelRequest((Message("user", "?"),))
+    plain, thinking = (ProviderAnswer(request, "m", None, 99) for _ in range(2))
+    for answer in (plain, thinking):
+        answer.completion_tokens = 9
+        answer.text("Yes.")
+    thinking.thought("Hm.")
+    assert (plain.usage.reasoning_tokens, thinking.usage.reasoning_tokens) == (0, None)
+    thinking.reasoning_tokens = 4
+    assert thinking.usage.reasoning_tokens == 4
+    assert (thinking.usage + plain.usage).reasoning_tokens == 4
+    assert (thinking.usage + replace(plain.usage, reasoning_tokens=None)).reasoning_tokens is None

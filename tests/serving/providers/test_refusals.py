@@ -180,7 +180,8 @@ def test_the_older_version_samples_and_nothing_else(endpoints: EndpointServer) -
 def test_thinking_of_claude(
     options: dict[str, Any], effort: str | None, thinking: Json | None, endpoints: EndpointServer
 ) -> None:
-    (body,) = sent(ANTHROPIC, endpoints, sampling(reasoning_effort=effort), **options)
+    asked = ModelRequest((USER,), sampling=Sampling(4096, reasoning_effort=effort))
+    (body,) = sent(ANTHROPIC, endpoints, asked, **options)
     assert body.get("thinking") == thinking
     assert "output_config" not in body
 
@@ -213,6 +214,31 @@ def test_the_tokens_of_a_thought(api: HostedApi, tokens: int, endpoints: Endpoin
     else:
         assert body["max_tokens"] == 100 + tokens
         assert body["thinking"].get("budget_tokens", 0) == tokens
+
+
+@pytest.mark.parametrize(
+    ("options", "asked", "key", "remedy"),
+    [
+        ({}, Sampling(100, thinking_tokens=1023), "thinking_tokens: 1023", "1024 or more"),
+        ({"thinking": 512}, Sampling(4096), "thinking: 512", "1024 or more"),
+        ({"thinking": 2048}, Sampling(2048), "thinking: 2048", "raise max_tokens above 2048"),
+    ],
+)
+def test_a_budget_that_claude_refuses_is_not_sent(
+    options: dict[str, Any], asked: Sampling, key: str, remedy: str, endpoints: EndpointServer
+) -> None:
+    with pytest.raises(CapabilityError, match=f"does not take {key};|does not take {key}:") as seen:
+        sent(ANTHROPIC, endpoints, ModelRequest((USER,), sampling=asked), **options)
+    assert remedy in str(seen.value.hint)
+
+
+@pytest.mark.parametrize("thought", [1024, 2047])
+def test_the_least_and_the_largest_budget_of_claude(
+    thought: int, endpoints: EndpointServer
+) -> None:
+    asked = ModelRequest((USER,), sampling=Sampling(2048))
+    (body,) = sent(ANTHROPIC, endpoints, asked, thinking=thought)
+    assert body["thinking"]["budget_tokens"] == thought
 
 
 def test_a_model_that_cannot_stop_thinking_says_so(endpoints: EndpointServer) -> None:

@@ -272,6 +272,7 @@ def test_a_summary_stands_for_what_has_left_the_window() -> None:
     ]
     summarizing = [each for each in model.requests if "Summarize" in each.messages[-1].content]
     assert len(summarizing) == 2, "not one for each turn"
+    assert {each.sampling.thinking_tokens for each in summarizing} == {0}, "a short step"
     assert "Summary of the conversation before: S(3)" in summarizing[1].messages[0].content
     (only,) = threads.list()
     assert (threads.summary("ada"), only.summarized) == ("S(3)", 8)

@@ -19,6 +19,7 @@ from weft.agents.chat.prompt import NO_TEXT, STOP, correction, results, system
 from weft.agents.chat.reply import ParsedReply, read_reply
 from weft.agents.chat.reply_format import ReplyFormat
 from weft.core.errors import ModelOutputError
+from weft.core.generated_text import without_thought
 from weft.core.ports import Capabilities, ModelClient, ModelRequest
 from weft.core.values import Completion, Message, Usage
 from weft.engine import NodeContext
@@ -101,6 +102,11 @@ class Conversation:
         return max(self._tokens_per_char, _TOKENS_PER_CHAR)
 
 
+def _said(completion: Completion) -> Message:
+    """The answer for later requests, without the thought before it."""
+    return Message("assistant", without_thought(completion.text) or NO_TEXT)
+
+
 def _chars(message: Message) -> int:
     return len(message.content) + sum(len(call.arguments) for call in message.tool_calls)
 
@@ -171,9 +177,9 @@ class Dialogue:
                 problem = str(error)
             else:
                 if not last.tool_calls:  # these are appended together with their results
-                    self._conversation.say(Message("assistant", last.text or NO_TEXT))
+                    self._conversation.say(_said(last))
                 return reply
-            self._conversation.say(Message("assistant", last.text or NO_TEXT))
+            self._conversation.say(_said(last))
             if attempt > 1 and is_costly(last):
                 break
             context.log(f"the reply cannot be used: {problem}")

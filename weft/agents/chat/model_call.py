@@ -9,6 +9,7 @@ from weft.agents.chat.repetition import RepetitionDetector
 from weft.core.errors import AgentError, ModelOutputError, ModelRequestError
 from weft.core.ids import inside
 from weft.core.ports import (
+    BOUND_THOUGHT_HINT,
     THOUGHT_HINT,
     Capabilities,
     Delta,
@@ -18,6 +19,8 @@ from weft.core.ports import (
     TextDelta,
     UsageMeter,
     complete,
+    only_thought,
+    slots_of,
 )
 from weft.core.values import Completion, FinishReason
 from weft.durability.calls.digest import identity
@@ -60,8 +63,8 @@ async def ask(
     Raises: `AgentError` with the node and its failure.
     """
     place = inside(context.scope, name)
-    policy = Policy(spends=True, resource=model.model, retry=_RETRY)
-    digest = identity("model", model.model, request, texts=texts)
+    policy = Policy(spends=True, resource=slots_of(model), retry=_RETRY)
+    digest = identity("model", slots_of(model), request, texts=texts)
     work = model_call_fn(model, request)
     context.append([Node(place, work, policy=policy, kind="model", identity=digest)])
     outcome = await context.outcome(place)
@@ -142,12 +145,14 @@ def is_costly(completion: Completion) -> bool:
 
 def gave_up_error(context: NodeContext, last: Completion, problem: str, times: int) -> ModelGaveUp:
     """The error after `times` unusable replies in a row."""
-    cut_off = last.finish_reason == "length"
+    hint = "a larger model, or one that can be held to a schema, keeps to the form better"
+    if only_thought(last):
+        hint = BOUND_THOUGHT_HINT
+    if last.finish_reason == "length":
+        hint = f"it was cut off: {THOUGHT_HINT}"
     return ModelGaveUp(
         f"{last.model or 'the model'} wrote nothing that can be used {times} times in a row; the"
         f" last time: {problem}",
         node=context.node,
-        hint=f"it was cut off: {THOUGHT_HINT}"
-        if cut_off
-        else "a larger model, or one that can be held to a schema, keeps to the form better",
+        hint=hint,
     )

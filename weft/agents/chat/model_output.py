@@ -111,7 +111,7 @@ def fit_answer(written: Any, schema: JsonSchema | None) -> Any:
         whole = text_of(written)
         text = without_thought(whole).strip()
         if is_blank(text):
-            thought = "" if is_blank(whole) else ": the thought before it has no end"
+            thought = "" if is_blank(whole) else ": nothing comes after its thought"
             raise ModelOutputError(f"the answer is empty{thought}")
         return text
     wrong = violation(written, schema)

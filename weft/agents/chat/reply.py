@@ -22,7 +22,8 @@ from weft.agents.chat.model_output import (
 from weft.agents.chat.repetition import repeats_itself
 from weft.agents.chat.reply_format import ReplyFormat
 from weft.core.errors import ModelOutputError, OutputTruncated
-from weft.core.generated_text import is_blank
+from weft.core.generated_text import is_blank, without_thought
+from weft.core.ports import only_thought
 from weft.core.values import Completion
 
 _LABEL: Final = re.compile(
@@ -100,10 +101,12 @@ def read_reply(completion: Completion, form: ReplyFormat) -> ParsedReply:
 
     Raises: `ModelOutputError` with a message for the model.
     """
-    text = completion.text.strip()
-    check_repetition(text)
+    check_repetition(completion.text.strip())
+    text = without_thought(completion.text).strip()
     cut_off = completion.finish_reason == "length"
     try:
+        if only_thought(completion):
+            raise ModelOutputError("it is a thought, and no answer comes after it")
         return _read(text, form, cut_off)
     except ModelOutputError as error:
         if cut_off:

@@ -23,7 +23,7 @@ from weft.agents.tools.toolbox import settings_of
 from weft.core.errors import AgentError, PlanError
 from weft.core.events import Outcome
 from weft.core.ids import NodeId, inside
-from weft.core.ports import ModelClient, ToolRunner
+from weft.core.ports import BOUND_THOUGHT_HINT, THOUGHT_HINT, ModelClient, ToolRunner
 from weft.core.values import Message
 from weft.engine import Edge, Inputs, Node, NodeContext, Policy, best_effort
 from weft.planner.compile import step_node
@@ -231,6 +231,8 @@ class _CompilerRun:
 
     async def _remedy(self, error: PlanError) -> str:
         """A hint after two malformed plans."""
+        if error.hint in (THOUGHT_HINT, BOUND_THOUGHT_HINT):
+            return error.hint
         capabilities = await self._agent.model.capabilities()
         if not capabilities.grammar:
             return "use a model or server that can be held to a grammar (constrain)"

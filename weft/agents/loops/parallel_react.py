@@ -24,6 +24,7 @@ from weft.agents.chat.reply_format import ReplyFormat
 from weft.agents.loops.base import RoundAgent
 from weft.core.errors import CapabilityError, ModelOutputError
 from weft.core.events import Outcome
+from weft.core.generated_text import is_blank, without_thought
 from weft.core.ports import Capabilities, ModelClient, ModelRequest
 from weft.core.values import Completion, JsonSchema, Message, ToolCall, ToolSpec
 from weft.engine import NodeContext
@@ -119,7 +120,7 @@ class _ToolDialogue(Dialogue):
         return ParsedReply(calls=kept, left_out=len(calls) - len(kept))
 
     def _form_after(self, completion: Completion, form: ReplyFormat) -> ReplyFormat:
-        has_begun_to_answer = bool(completion.text.strip())
+        has_begun_to_answer = not is_blank(without_thought(completion.text))
         return form.last() if has_begun_to_answer else form
 
     def _correction(self, problem: str, form: ReplyFormat) -> str:
@@ -136,7 +137,8 @@ class _ToolDialogue(Dialogue):
             )
             for call, observation in zip(self._last.tool_calls, observed, strict=False)
         )
-        self._conversation.say(Message("assistant", self._last.text, made))
+        said = without_thought(self._last.text)
+        self._conversation.say(Message("assistant", said, made))
         share = min(RESULT_CHARS, max(_LEAST_CHARS, self.half_chars // len(made)))
         for place, (call, observation) in enumerate(zip(made, observed, strict=True)):
             changed = "" if observation.requested is None else _changed(observation)
@@ -182,7 +184,7 @@ def _value(completion: Completion, schema: JsonSchema | None) -> Any:
     check_repetition(completion.text)
     if completion.finish_reason == "length":
         raise cut_off_error(completion)
-    if any(mark in completion.text for mark in _CALL_MARKS):
+    if any(mark in without_thought(completion.text) for mark in _CALL_MARKS):
         raise ModelOutputError(
             "it is a call written as text, which only the model's `tool_format` would read"
         )

@@ -14,7 +14,7 @@ from weft.agents.chat.model_call import ready, with_node_context
 from weft.agents.loops.tool_calls import repeatable
 from weft.core.errors import AgentError, InternalError, PlanError
 from weft.core.ids import inside
-from weft.core.ports import ModelClient
+from weft.core.ports import ModelClient, slots_of
 from weft.core.values import JsonSchema, Message, ToolSpec
 from weft.engine import ALL, Edge, Inputs, Node, NodeContext, Policy, best_effort
 from weft.planner.plan import Plan, PlanStep
@@ -84,7 +84,7 @@ class PlanAttempt:
                 raise
 
         node = inside(context.scope, name)
-        policy = Policy(resource=self._model.model, spends=True, on_failure="skip")
+        policy = Policy(resource=slots_of(self._model), spends=True, on_failure="skip")
         edges = () if instead_of is None else (Edge(inside(context.scope, instead_of)),)
         join = best_effort() if edges else ALL
         context.append([Node(node, work, edges, join=join, policy=policy, kind="model")])

@@ -142,7 +142,9 @@ class FunctionParameters:
         except ValidationError as error:
             checked = self._with_whole_numbers(tool, arguments, error)
         found = checked.__dict__
-        values = {name: found[field] for field, name in self._needed}
+        values = {}  # a comprehension would be one call more for every call of a tool
+        for field, name in self._needed:
+            values[name] = found[field]
         if self._optional:
             given = checked.model_fields_set
             values |= {name: found[field] for field, name in self._optional if field in given}

@@ -17,6 +17,7 @@ from weft.cli.exit_code import ExitCode
 from weft.cli.files import writing
 from weft.cli.run.session import run_settings
 from weft.cli.text import clean
+from weft.cli.thinking import ModelThinking, Switch
 from weft.core.budget import Budget
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ def ask(
     top_k: options.TopK = None,
     min_p: options.MinP = None,
     reasoning_effort: options.Effort = None,
+    thinking: Switch = None,
     thinking_tokens: options.Thinking = None,
     seed: Annotated[
         int | None, typer.Option(metavar="N", help="Makes it repeatable.", min=0)
@@ -138,6 +140,8 @@ def ask(
         from weft.agents.agent import AgentOptions
         from weft.cli.run.session import CommandOptions
 
+        declared = options.declared_model(model, base_url, api_key_env, decode, ignore or ())
+        thought = ModelThinking(declared, thinking_tokens, reasoning_effort).switched(thinking)
         agent_options = AgentOptions(
             rounds=rounds,
             calls=calls,
@@ -149,8 +153,8 @@ def ask(
             top_p=top_p,
             top_k=top_k,
             min_p=min_p,
-            reasoning_effort=reasoning_effort,
-            thinking_tokens=thinking_tokens,
+            reasoning_effort=thought.effort,
+            thinking_tokens=thought.tokens,
             max_tokens=max_tokens,
             instructions=instructions,
         )
@@ -173,13 +177,7 @@ def ask(
         question_command = _AskCommand(
             question, options.one_of(agent, list(AGENTS), "--agent"), agent_options, budget, save
         )
-        code = asyncio.run(
-            question_command.answer(
-                tools or (),
-                options.declared_model(model, base_url, api_key_env, decode, ignore or ()),
-                command,
-            )
-        )
+        code = asyncio.run(question_command.answer(tools or (), thought.model, command))
     raise typer.Exit(code)
 
 

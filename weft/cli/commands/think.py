@@ -13,6 +13,7 @@ from weft.cli import options
 from weft.cli.errors import report_errors, statuses
 from weft.cli.exit_code import ExitCode
 from weft.cli.run.session import run_settings
+from weft.cli.thinking import ModelThinking, Switch
 
 if TYPE_CHECKING:
     from weft.cli.run.session import CommandOptions
@@ -78,6 +79,7 @@ def think(
     top_k: options.TopK = None,
     min_p: options.MinP = None,
     reasoning_effort: options.Effort = None,
+    thinking: Switch = None,
     thinking_tokens: options.Thinking = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Makes it repeatable.", min=0)] = 0,
     settings: Annotated[
@@ -145,8 +147,6 @@ def think(
         "top_p": top_p,
         "top_k": top_k,
         "min_p": min_p,
-        "reasoning_effort": reasoning_effort,
-        "thinking_tokens": thinking_tokens,
         "seed": seed,
         "settings": {
             name: options.loose_value(text)
@@ -158,6 +158,9 @@ def think(
         from weft.reasoning.question import Question
         from weft.workflow.runtime.models.strategies import read_documents, settings_here
 
+        declared = options.declared_model(model, base_url, api_key_env, decode, ignore or ())
+        thought = ModelThinking(declared, thinking_tokens, reasoning_effort).switched(thinking)
+        given["thinking_tokens"], given["reasoning_effort"] = thought.tokens, thought.effort
         given["settings"] = settings_here(strategy, given["settings"])
         command = CommandOptions(
             as_json=as_json,
@@ -177,9 +180,8 @@ def think(
             read_documents(document or ()),
             None if schema is None else options.json_object(schema, "--schema"),
         )
-        thinking = _ThinkCommand(strategy, _options(given), posed, trace)
-        declared = options.declared_model(model, base_url, api_key_env, decode, ignore or ())
-        code = asyncio.run(thinking.answer(declared, command))
+        question_command = _ThinkCommand(strategy, _options(given), posed, trace)
+        code = asyncio.run(question_command.answer(thought.model, command))
     raise typer.Exit(code)
 
 

@@ -4,6 +4,7 @@ from weft.core.ports.clock import Clock, Timer
 from weft.core.ports.content import ContentDigest, ContentStore
 from weft.core.ports.metering import UsageMeter, complete
 from weft.core.ports.model import (
+    BOUND_THOUGHT_HINT,
     THOUGHT_HINT,
     AttentionLayout,
     Capabilities,
@@ -25,6 +26,8 @@ from weft.core.ports.model import (
     check_media,
     cut_off,
     further_sampling,
+    only_thought,
+    slots_of,
     template_kwargs,
     unrefused,
 )
@@ -32,6 +35,7 @@ from weft.core.ports.store import ResultStore, StoreEntry
 from weft.core.ports.tool import BatchRunner, BoundTool, ToolBinder, ToolRunner, bound
 
 __all__ = [
+    "BOUND_THOUGHT_HINT",
     "THOUGHT_HINT",
     "AttentionLayout",
     "BatchRunner",
@@ -66,6 +70,8 @@ __all__ = [
     "complete",
     "cut_off",
     "further_sampling",
+    "only_thought",
+    "slots_of",
     "template_kwargs",
     "unrefused",
 ]

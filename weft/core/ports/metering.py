@@ -33,8 +33,8 @@ class UsageMeter:
     `usage` is valid at any time. It is the model's own count, from its completion or its error.
     Without either, the meter counts generated tokens, and prompt tokens by the ids that were sent
     or reported; without ids it estimates the prompt from the length of its text (`estimated`). A
-    request without any event counts no prompt. Tokens of a thought are counted where the model does
-    not report them: those of its reasoning, and of a `<think>` thought in its text.
+    request without any event counts no prompt. Tokens of a thought that the model does not report
+    are counted by their ids; without ids they are unknown (None).
     """
 
     def __init__(self, request: ModelRequest) -> None:
@@ -44,6 +44,8 @@ class UsageMeter:
         self._begun = False
         self._thought = ThoughtCounter()
         self._reasoning = 0
+        self._ids = 0
+        self._thinks = False
         self.generated = 0
 
     def take(self, event: ModelEvent) -> None:
@@ -56,10 +58,12 @@ class UsageMeter:
         elif isinstance(event, TextDelta | ReasoningDelta):
             tokens = len(event.token_ids) or 1
             self.generated += tokens
+            self._ids += len(event.token_ids)
             if isinstance(event, ReasoningDelta):
-                self._reasoning += tokens
+                self._thinks = True
+                self._reasoning += len(event.token_ids)
             else:
-                self._thought.add(event.text, tokens)
+                self._thought.add(event.text, len(event.token_ids))
 
     def failed(self, error: ModelError) -> None:
         """The call ended with `error`."""
@@ -97,8 +101,10 @@ class UsageMeter:
             reported = Usage(prompt, self.generated, requests=1)
         if reported.reasoning_tokens:
             return reported
+        if not (self._thinks or self._thought.found):
+            return reported
         thought = min(self._reasoning + self._thought.tokens, reported.completion_tokens)
-        return replace(reported, reasoning_tokens=thought) if thought else reported
+        return replace(reported, reasoning_tokens=thought if self._ids else None)
 
     def _estimate(self) -> int:
         texts = [message.content for message in self._request.messages]

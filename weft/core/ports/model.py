@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from weft.core.errors import CapabilityError, ModelRequestError, OutputTruncated
+from weft.core.generated_text import is_blank, without_thought
 from weft.core.values import (
     AUTOREGRESSIVE,
     Completion,
@@ -361,6 +362,12 @@ class ModelClient(Protocol):
         """Cancel what is running and release connections and weights. Harmless when repeated."""
 
 
+def slots_of(model: ModelClient) -> str:
+    """The name whose slots calls of `model` take: of a declared model that of its declaration."""
+    name: str = getattr(model, "slots", model.model)
+    return name
+
+
 @runtime_checkable
 class Startable(Protocol):
     """A model client that may have to start something before it can answer."""
@@ -449,5 +456,17 @@ def cut_off(
     return OutputTruncated(f"{what} was cut off{where}", hint=hint)
 
 
-THOUGHT_HINT: Final = "raise max_tokens, or bound the thought with thinking_tokens"
+BOUND_THOUGHT_HINT: Final = (
+    "bound the thought (thinking_tokens: 500), or switch it off (thinking_tokens: 0; on the command"
+    " line --thinking off)"
+)
+"""What to do where a model thought, and ended without an answer."""
+THOUGHT_HINT: Final = f"raise max_tokens, {BOUND_THOUGHT_HINT}"
 """What to do where all tokens were spent on the thought before the answer."""
+
+
+def only_thought(answer: Completion) -> bool:
+    """Whether the model thought, and wrote no answer."""
+    text = answer.text
+    thought = not is_blank(answer.reasoning) or not is_blank(text)
+    return thought and not answer.tool_calls and is_blank(without_thought(text))

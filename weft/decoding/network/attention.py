@@ -104,7 +104,8 @@ def attend_group(
     key head are laid side by side as queries, so that no key is repeated.
     """
     slots, kv_heads, _, width = keys.shape
-    queries, tokens = query[group.first : group.last], group.last - group.first
+    tokens = group.last - group.first
+    queries = query if tokens == query.shape[0] else query[group.first : group.last]
     if group.block:
         return _attend_in_blocks(group, queries, keys, values, scaling)
     if tokens == slots:

@@ -12,6 +12,8 @@ import torch
 
 from weft.decoding.network.rotary import Rotation, rotate
 
+_MOST_WINDOWS = 64
+"""Views that are kept: the next passes of the same rows need the same, on a CPU for 32 tokens."""
 Windows: TypeAlias = tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]
 
 
@@ -51,8 +53,14 @@ class KvCache:
 
         By layer views of [slots, kv_heads, columns, head_dim], which see what is written later.
         """
-        keys, values = self.buffer[:, low:high, :columns].transpose(2, 4).unbind(3)
-        return keys.unbind(), values.unbind()
+        views = self._windows.get((low, high, columns))
+        if views is None:
+            keys, values = self.buffer[:, low:high, :columns].transpose(2, 4).unbind(3)
+            views = keys.unbind(), values.unbind()
+            if len(self._windows) >= _MOST_WINDOWS:
+                self._windows.clear()
+            self._windows[low, high, columns] = views
+        return views
 
     def reserve(self, slots: int, columns: int) -> None:
         """Make room for `slots` rows of `columns` tokens, keeping what is there.
@@ -114,6 +122,7 @@ class KvCache:
 
     def _set(self, buffer: torch.Tensor) -> None:
         self.buffer = buffer
+        self._windows: dict[tuple[int, int, int], Windows] = {}
         self._views = tuple(buffer.permute(0, 3, 1, 4, 2, 5))
         self._halves = tuple((keys, values) for keys, values in self._views)
         self._flat = tuple(buffer.flatten(3).flatten(1, 2))

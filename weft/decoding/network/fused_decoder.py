@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
-from torch.nn.functional import layer_norm, silu
+from torch.nn.functional import silu
 
 from weft.decoding.network.attention import attend_group
 from weft.decoding.network.cache import KvCache, Windows
@@ -49,21 +49,40 @@ class PassState:
     prompt: bool = False
 
 
-def angles(
-    cos: torch.Tensor, sin: torch.Tensor, heads: int, kv_heads: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """cos, sin: [tokens, head_dim], of rotary positions whose halves turn against each other.
+class PassAngles:
+    """The cosines and sines of `PassState`, of rotary positions whose halves turn against each
+    other. `rotary` is the module of transformers, whose angles do not depend on a pass.
 
-    Returns those of `PassState`.
+    On a CPU those of a position are computed once, in a table that grows by doubling.
     """
-    tokens, width = cos.shape
-    all_cos = cos.new_ones(tokens, heads + 2 * kv_heads, width)
-    all_sin = sin.new_zeros(tokens, heads + 2 * kv_heads, width)
-    turning = heads + kv_heads
-    all_cos[:, :turning] = cos[:, None]
-    all_sin[:, :turning, : width // 2] = -sin[:, None, : width // 2]
-    all_sin[:, :turning, width // 2 :] = sin[:, None, width // 2 :]
-    return all_cos, all_sin
+
+    def __init__(self, rotary: nn.Module, heads: int, kv_heads: int, like: torch.Tensor) -> None:
+        self._rotary, self._like = rotary, like
+        self._heads, self._turning = heads + 2 * kv_heads, heads + kv_heads
+        self._has_table = like.device.type == "cpu"
+        self._table = like.new_empty(0, 0, 0)
+
+    def __call__(self, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """positions: [tokens]"""
+        if not self._has_table:
+            found = self._computed(positions)
+        else:
+            last = int(positions.max())
+            if last >= len(self._table):
+                self._table = self._computed(torch.arange(1 << max(last, 255).bit_length()))
+            found = self._table.index_select(0, positions)
+        cos, sin = found.split(1, 1)  # the axis of heads
+        shape = (len(positions), self._heads, found.shape[-1])
+        all_cos, all_sin = cos.new_ones(shape), sin.new_zeros(shape)
+        all_cos[:, : self._turning] = cos
+        all_sin[:, : self._turning] = sin
+        return all_cos, all_sin
+
+    def _computed(self, positions: torch.Tensor) -> torch.Tensor:
+        """[positions, 2, head_dim]: cosines, and sines with the sign of what they multiply."""
+        cos, sin = self._rotary(self._like, position_ids=positions[None])
+        first, second = sin[0].chunk(2, -1)
+        return torch.stack((cos[0], torch.cat((-first, second), -1)), 1)
 
 
 def can_fuse(model: PreTrainedModel, layers: nn.ModuleList | None) -> bool:
@@ -87,12 +106,13 @@ class RmsNorm:
 
     def __init__(self, module: nn.Module) -> None:
         self._weight = module.weight.detach().repeat(2, 1)
+        self._shape = tuple(self._weight.shape)
         self._epsilon: float = module.variance_epsilon
 
     def __call__(self, pair: torch.Tensor) -> torch.Tensor:
         """pair: x and -x, [rows, 2, width] -> [rows, width]"""
-        found = layer_norm(pair, self._weight.shape, self._weight, None, self._epsilon)
-        return found[:, 0].contiguous()
+        found = torch.layer_norm(pair, self._shape, self._weight, None, self._epsilon)
+        return found.select(1, 0).contiguous()
 
 
 class Linears:
@@ -144,11 +164,12 @@ class FusedLayer(nn.Module):  # type: ignore[misc]
         if state.prompt and self.prompt_linears is not None:
             linears = self.prompt_linears
         joined = linears.qkv.forward(self._before_attention(pair))
-        rows = joined.view(len(joined), -1, self._head_dim)
+        tokens = joined.shape[0]  # `len` of a tensor is a function of Python
+        rows = joined.view(tokens, -1, self._head_dim)
         turned = torch.addcmul(rows * state.cos, rows.roll(self._head_dim // 2, -1), state.sin)
-        heads = rows.shape[1] - 2 * self._kv_heads
-        state.cache.write(self.number, state.places, turned[:, heads:].flatten(1))
-        query = turned[:, :heads].unflatten(1, (self._kv_heads, -1))
+        query, entry = turned.tensor_split((rows.shape[1] - 2 * self._kv_heads,), 1)
+        state.cache.write(self.number, state.places, entry.reshape(tokens, -1))
+        query = query.view(tokens, self._kv_heads, -1, self._head_dim)
         found = linears.out.forward(self._attend(query, state))
         pair = torch.addcmul(pair, found.unsqueeze(1), state.signs)
         gate, up = linears.gate_up.forward(self._before_mlp(pair)).chunk(2, -1)
@@ -188,11 +209,11 @@ class FusedDecoder:
         self, model: PreTrainedModel, layers: torch.nn.ModuleList, heads: int, kv_heads: int
     ) -> None:
         self._embedding = model.get_input_embeddings()
-        self._rotary = model.base_model.rotary_emb
+        like = torch.empty(0, dtype=model.dtype, device=model.device)
+        self._angles = PassAngles(model.base_model.rotary_emb, heads, kv_heads, like)
         self._norm = RmsNorm(model.base_model.norm)
         self._head = model.get_output_embeddings()
         self._layers: list[FusedLayer] = list(layers)
-        self._heads, self._kv_heads = heads, kv_heads
         self.reads_prompts_apart = self._layers[0].prompt_linears is not None
         width: int = model.config.get_text_config().hidden_size
         ones = torch.ones(width, dtype=model.dtype, device=model.device)
@@ -205,7 +226,7 @@ class FusedDecoder:
         Where the network `reads_prompts_apart`, spans are all of prompts, or none is.
         """
         hidden = self._embedding(step.token_ids)
-        state = self._state(step, cache, hidden)
+        state = self._state(step, cache)
         pair = hidden.unsqueeze(1) * self._signs
         looks = bool(step.taps or step.written)
         for layer in self._layers:
@@ -227,12 +248,11 @@ class FusedDecoder:
             return hidden.unsqueeze(1) * self._signs
         return pair
 
-    def _state(self, step: PackedBatch, cache: KvCache, hidden: torch.Tensor) -> PassState:
-        cos, sin = self._rotary(hidden[None], position_ids=step.positions[None])
+    def _state(self, step: PackedBatch, cache: KvCache) -> PassState:
         return PassState(
             step,
             cache,
-            *angles(cos[0], sin[0], self._heads, self._kv_heads),
+            *self._angles(step.positions),
             cache.places(step.slots, step.columns),
             tuple(cache.windows(group.low, group.high, group.columns) for group in step.groups),
             self._layers[0].number,

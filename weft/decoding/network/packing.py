@@ -329,6 +329,8 @@ def _mask(
     Query heads that share a key head are laid along the query axis, head-major.
     """
     width = max(span.reach for span in run)
+    if len(run) == 1 and run[0].single and padding is not None:
+        return _row_mask(width, padding(width, run[0].prompt), dtype)
     if all(span.single for span in run):
         if padding is None and all(span.end == width for span in run):
             return None
@@ -341,6 +343,14 @@ def _mask(
     filled = width if padding is None else padding(width, run[0].prompt)
     mask = torch.full((*visible.shape[:-1], filled), float("-inf"), dtype=dtype)
     mask[..., :width].masked_fill_(visible, 0.0)
+    return mask
+
+
+def _row_mask(width: int, filled: int, dtype: torch.dtype) -> torch.Tensor:
+    """The mask of one token that sees `width` of `filled` columns: [1, 1, 1, filled]."""
+    mask = torch.zeros(1, 1, 1, filled, dtype=dtype)
+    if filled > width:
+        mask[..., width:] = float("-inf")
     return mask
 
 

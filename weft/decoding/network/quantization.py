@@ -43,7 +43,8 @@ class Int4Linear(nn.Module):  # type: ignore[misc]
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: [rows, in] -> [rows, out]"""
-        multiply = torch.ops.aten._weight_int4pack_mm_for_cpu.default  # noqa: SLF001
+        # not by `torch.ops`, whose calls take longer: there are 120 for one token
+        multiply = torch._weight_int4pack_mm_for_cpu  # noqa: SLF001
         y = multiply(x, self._weight, GROUP, self._scales_and_zeros)
         return y if self._bias is None else y + self._bias
 
@@ -244,7 +245,7 @@ def _lacking(wanted: Quantization, linears: Sequence[nn.Linear]) -> str:
         return "dtype: bfloat16"
     if wanted == "int8":
         return "" if _has_vnni() else "a CPU with AVX-512 VNNI"
-    if not hasattr(torch.ops.aten, "_weight_int4pack_mm_for_cpu"):
+    if not hasattr(torch, "_weight_int4pack_mm_for_cpu"):
         return "a build of torch with `_weight_int4pack_mm_for_cpu`"
     shapes = [linear.weight.shape for linear in linears]
     if any(outputs % _OUTPUTS or inputs % GROUP for outputs, inputs in shapes):

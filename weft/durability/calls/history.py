@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Final, Literal
 
 from weft.core.calls import (
@@ -115,7 +116,17 @@ _MADE: Final[dict[tuple[type, tuple[type, ...]], type]] = {}
 
 def fitted(kind: type, ports: Mapping[type, type], inner: object) -> type:
     """`kind` with the methods in `ports` for each port that `inner` has."""
-    return with_ports(kind, tuple(own for port, own in ports.items() if isinstance(inner, port)))
+    return with_ports(kind, tuple(own for port, own in ports.items() if _has(inner, port)))
+
+
+def _has(inner: object, port: type) -> bool:
+    """`isinstance(inner, port)`: each run asks, and a `Protocol` looks for its methods anew."""
+    return all(getattr(inner, name, None) is not None for name in _methods(port))
+
+
+@cache
+def _methods(port: type) -> tuple[str, ...]:
+    return tuple({name for base in port.__mro__ for name in vars(base) if name[0] != "_"})
 
 
 def with_ports(kind: type, ports: tuple[type, ...]) -> type:

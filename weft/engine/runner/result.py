@@ -220,9 +220,10 @@ def conclude(
     if leaked:
         reasons.append(f"still running after cancellation: {', '.join(leaked)}")
     ended = {node: state.outcome for node, state in states.items() if state.outcome is not None}
+    failing = {node: end for node, end in ended.items() if end.failure is not None}
     unique = tuple(dict.fromkeys(reasons))
     usage = scheduler.usage
-    failed = errors_of(ended, errors)
+    failed = errors_of(failing, errors)
     rest = leaked, tuple(missed), unsettled, failed, questions
     return RunResult(run, status, ended, usage, wall_s, unique, *rest)
 

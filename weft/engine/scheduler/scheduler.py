@@ -166,7 +166,8 @@ class Scheduler:
         nodes = self._nodes
         nodes.now = now_s
         nodes.renew(self._slice)
-        ahead, behind = self._signals, self.busy
+        ahead = self._signals
+        behind = bool(ahead) or nodes.busy
         for signal in signals:
             if type(signal) is Returned or (
                 declared_order(signal) >= 0 and not (behind and _ends_waiting(signal))

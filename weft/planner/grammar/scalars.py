@@ -44,6 +44,8 @@ _LEAST_FOR_A_PATTERN: Final = 200
 _BEYOND: Final = re.compile(r"\(\?(?!:)|\\[1-9bBAZzGkpP]|[*+?}]\+|\{,|\[\^?[^\]\\]*\[|&&|--|~~")
 # Larger bounds are left to the checker.
 _FARTHEST: Final = Decimal(10) ** 18
+_EXACT: Final = Decimal(2) ** 53
+"""Up to here a number that is written with a point is read as the number that is written."""
 
 
 def string(
@@ -108,24 +110,26 @@ def integer(
     if step is None or Decimal(1) % step == 0:
         return _terminal(rules, whole(within, limits.digits))
     # llguidance supports no multiples below 0 or very large ones: those are left to the checker.
-    multiple = _multiple(int(step.scaleb(max(0, places(step)))), within.above_zero)
+    factor = int(step.scaleb(max(0, places(step))))
+    multiple = _multiple(factor, within.above_zero, _FARTHEST)
+    with_point = _multiple(factor, within.above_zero, _EXACT)
     far = NumberRange(low=_FARTHEST) if within.high is None else None
     below = replace(within, high=Decimal(-1)) if within.high is None or within.high >= 0 else within
     others = [integers(one, limits.digits) for one in (far, below) if one is not None]
     return (
         *production(multiple),
-        *production(multiple, literal(".0")),
+        *production(with_point, literal(".0")),
         *_terminal(rules, "|".join(filter(None, others))),
     )
 
 
-def _multiple(step: int, within: NumberRange) -> GrammarSymbol | None:
-    """Non-negative whole multiples."""
+def _multiple(step: int, within: NumberRange, farthest: Decimal) -> GrammarSymbol | None:
+    """Non-negative whole multiples up to `farthest`."""
     assert within.low is not None
-    high = _FARTHEST if within.high is None else within.high
+    high = farthest if within.high is None else min(within.high, farthest)
     first, last = -(-int(within.low.to_integral_value("ROUND_CEILING")) // step), int(high // step)
     first += within.low_open and first * step == within.low
-    last -= within.high_open and last * step == high
+    last -= within.high_open and last * step == within.high
     if high < 0 or last < first:
         return None
     leaf = {"type": "integer", "multipleOf": step, "minimum": first * step}

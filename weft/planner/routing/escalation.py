@@ -14,7 +14,15 @@ from weft.core.errors import ModelOutputError, RouteError
 from weft.core.events import Outcome
 from weft.core.generated_json import NoJson, read_generated_json
 from weft.core.ids import NodeId, inside
-from weft.core.ports import ModelClient, ModelRequest, Sampling, Startable, UsageMeter, complete
+from weft.core.ports import (
+    ModelClient,
+    ModelRequest,
+    Sampling,
+    Startable,
+    UsageMeter,
+    complete,
+    slots_of,
+)
 from weft.core.values import JsonSchema, Message
 from weft.engine.graph.node import Inputs, Node, NodeContext, Policy
 from weft.engine.kinds import ask
@@ -221,8 +229,10 @@ def _model(node: NodeId, dead_end: DeadEnd, model: ModelClient, router: ToolRout
     async def work(context: NodeContext, _: Inputs) -> tuple[Goal | None, str]:
         if isinstance(model, Startable):
             await model.start(context.log)
+        thought = 0 if (await model.capabilities()).thinking else None
         request = replace(
             dead_end.request,
+            sampling=replace(dead_end.request.sampling, thinking_tokens=thought),
             priority=context.priority,
             program=context.program,
             timeout_s=context.time_left(),
@@ -235,7 +245,7 @@ def _model(node: NodeId, dead_end: DeadEnd, model: ModelClient, router: ToolRout
         return dead_end.chosen(completion.text)
 
     policy = Policy(
-        timeout_s=router.decision_s, on_failure="skip", resource=model.model, spends=True
+        timeout_s=router.decision_s, on_failure="skip", resource=slots_of(model), spends=True
     )
     return Node(node, work, policy=policy, kind="model")
 

@@ -16,7 +16,6 @@ from weft.reasoning.chat.strategy import ChatStrategy
 from weft.reasoning.chat.thread import ChatThread, stop_before
 from weft.reasoning.parsing import fence, read_labels, read_points
 from weft.reasoning.question import Question, conversation, question_text
-from weft.reasoning.strategy import OUT_OF_TOKENS_HINT
 from weft.reasoning.thought import Thought
 
 PROMPT_VERSION: Final = "abstraction-1"
@@ -86,10 +85,8 @@ class AbstractionStrategy(ChatStrategy):
                 answer, cut = final.text, final.cut
             if not answer and not solved.ok:
                 why = "" if solved.thinking else final.reason
-                why, spent = why or solved.reason, final.cut or solved.cut
-                raise ReasoningError(
-                    f"there is no answer: {why}", hint=OUT_OF_TOKENS_HINT if spent else None
-                )
+                why, remedy = why or solved.reason, solved.hint or final.hint
+                raise ReasoningError(f"there is no answer: {why}", hint=remedy)
         return thread.finish(
             answer or solved.text, why, fidelity="approximate", lost=_LOST, cut=cut
         )

@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 from weft.core.errors import CapabilityError, ModelOutputError, ModelRequestError
 from weft.core.events import Outcome
-from weft.core.generated_text import THOUGHTS, is_blank, without_thought
+from weft.core.generated_text import THOUGHT_ENDS, THOUGHTS, is_blank, without_thought
 from weft.core.ports import (
+    BOUND_THOUGHT_HINT,
+    THOUGHT_HINT,
     Delta,
     ModelClient,
     ModelRequest,
@@ -24,6 +26,15 @@ from weft.core.ports import (
 )
 from weft.core.values import Completion, Message, Usage
 from weft.engine import Inputs, NodeContext
+
+Purpose: TypeAlias = Literal["answer", "step", "probe", "conclusion"]
+"""What a call is for.
+
+answer      an answer to the question; it thinks as the options say
+step        what a strategy needs on the way, which does not think
+probe       a step whose first words are enough, so that it may be cut; likewise
+conclusion  the answer from what others have written; it thinks only where the options say so
+"""
 
 _GRACE_S: Final = 1.0
 _BYTES_PER_TOKEN: Final = 2
@@ -172,7 +183,7 @@ class Generation:
     refused    the call was not made: no tokens are left for it
 
     `text` lacks the reasoning that some models write before their answer. `reason` explains an
-    empty answer. `thinking`: it ended within the model's thought.
+    empty answer. `thinking`: the model thought, and wrote no answer.
     """
 
     text: str
@@ -191,6 +202,13 @@ class Generation:
         """Whether the answer was cut off at its token limit."""
         return self.status == "length"
 
+    @property
+    def hint(self) -> str | None:
+        """What to do where there is no answer, as far as it is known."""
+        if self.cut:
+            return THOUGHT_HINT
+        return BOUND_THOUGHT_HINT if self.thinking else None
+
 
 def generation_of(
     outcome: Outcome, spent: CallProgress, lead: str = "", opened: str = ""
@@ -207,7 +225,7 @@ def generation_of(
         )
         text = _answer(lead or ("" if completion.reasoning else opened), completion.text)
         why = "" if text else _why_nothing(completion, opened)
-        thinking = not text and status == "length" and _thought(completion, opened)
+        thinking = not text and _thought(completion, opened)
         return Generation(text, status, spent.tokens, why, thinking)
     why = str(outcome.failure or f"the call was {outcome.status}")
     return Generation(_answer(lead or opened, "".join(spent.text)), "failed", spent.tokens, why)
@@ -230,4 +248,5 @@ def _why_nothing(completion: Completion, opened: str) -> str:
 
 def _thought(completion: Completion, opened: str) -> bool:
     text = opened + completion.text
-    return bool(completion.reasoning.strip()) or any(begin in text for begin, _ in THOUGHTS)
+    marks = (*(begin for begin, _ in THOUGHTS), *THOUGHT_ENDS)
+    return not is_blank(completion.reasoning) or any(mark in text for mark in marks)

@@ -16,7 +16,6 @@ from weft.reasoning.chat.strategy import ChatStrategy
 from weft.reasoning.chat.thread import ChatThread
 from weft.reasoning.parsing import read_labels
 from weft.reasoning.question import Question, conversation, question_text
-from weft.reasoning.strategy import OUT_OF_TOKENS_HINT
 from weft.reasoning.thought import Thought
 
 PROMPT_VERSION: Final = "self-refine-1"
@@ -58,13 +57,12 @@ class SelfRefineStrategy(ChatStrategy):
         messages = answer_messages(question)
         answer = await thread.ask("answer", messages, schema=question.schema)
         if not answer.ok:
-            hint = OUT_OF_TOKENS_HINT if answer.cut else None
-            raise ReasoningError(f"there is no answer: {answer.reason}", hint=hint)
+            raise ReasoningError(f"there is no answer: {answer.reason}", hint=answer.hint)
         why = f"all {self.options.rounds} rounds are used up"
         for number in range(1, self.options.rounds + 1):
             messages = (*messages, Message("assistant", answer.text), Message("user", CRITIQUE))
             critique = await thread.ask(
-                f"critique {number}", messages, purpose="work", keep=thread.kept
+                f"critique {number}", messages, purpose="step", keep=thread.kept
             )
             if not critique.ok:
                 why = f"there is no critique {number}: {critique.reason}"

@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import ClassVar, Final
 
 from weft.core.errors import ReasoningError
+from weft.core.ports import THOUGHT_HINT
 from weft.core.values import Message
 from weft.reasoning.chat.call import Generation
 from weft.reasoning.chat.strategy import ChatStrategy
 from weft.reasoning.chat.thread import ChatThread, Job, stop_before
 from weft.reasoning.parsing import fence, read_points
 from weft.reasoning.question import Question, conversation, question_text
-from weft.reasoning.strategy import OUT_OF_TOKENS_HINT
 from weft.reasoning.thought import Thought
 
 PROMPT_VERSION: Final = "skeleton-1"
@@ -162,9 +162,7 @@ class SkeletonStrategy(ChatStrategy):
         written = sum(map(bool, texts))
         if not written:
             reasons = dict.fromkeys(point.reason for point in points if point and point.reason)
-            raise ReasoningError(
-                f"no point was written: {'; '.join(reasons)}", hint=OUT_OF_TOKENS_HINT
-            )
+            raise ReasoningError(f"no point was written: {'; '.join(reasons)}", hint=THOUGHT_HINT)
         why = f"{written} of {len(read.points)} points were written"
         if read.left_out:
             why += f"; {read.left_out} more were left out"
@@ -193,8 +191,7 @@ class SkeletonStrategy(ChatStrategy):
     async def _direct(self, thread: ChatThread, question: Question, why: str) -> Thought:
         reply = await thread.ask("answer", direct_messages(question), schema=question.schema)
         if not reply.ok:
-            hint = OUT_OF_TOKENS_HINT if reply.cut else None
-            raise ReasoningError(f"there is no answer: {reply.reason}", hint=hint)
+            raise ReasoningError(f"there is no answer: {reply.reason}", hint=reply.hint)
         return thread.finish(reply.text, why, cut=reply.cut)
 
 

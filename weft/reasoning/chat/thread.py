@@ -9,10 +9,10 @@ from __future__ import annotations
 import zlib
 from asyncio import CancelledError
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from weft.core.errors import CapabilityError, ModelRequestError
 from weft.core.events import Outcome
@@ -26,12 +26,14 @@ from weft.core.ports import (
     Startable,
     Tokenizing,
     further_sampling,
+    slots_of,
 )
 from weft.core.values import JsonSchema, Message, Usage
 from weft.engine import Expand, Inputs, Node, NodeContext, NodeFn, Policy, Retry, best_effort
 from weft.reasoning.chat.call import (
     ChatCall,
     Generation,
+    Purpose,
     Watch,
     count_tokens,
     encode_prompt,
@@ -45,6 +47,7 @@ from weft.reasoning.thought import (
     ThreadRecord,
     ThreadSegment,
     ThreadState,
+    cut_steps,
     tree_counts,
 )
 from weft.reasoning.token_budget import BudgetLedger
@@ -60,16 +63,6 @@ def stop_before(*texts: str) -> Amend:
     """Ends an answer before any of `texts`."""
     return lambda request: replace(request, sampling=replace(request.sampling, stop=texts))
 
-
-Purpose: TypeAlias = Literal["answer", "work", "step", "probe", "conclusion"]
-"""What a call is for.
-
-answer      an answer to the question; it thinks as the options say
-work        a longer step of a strategy; likewise
-step        a short step of a strategy, which does not think
-probe       a step whose first words are enough, so that it may be cut; likewise
-conclusion  the answer from what others have written; it thinks only where the options say so
-"""
 
 UNKNOWN_WINDOW: Final = 8192
 """The assumed window, in tokens, of a model that does not report one."""
@@ -208,6 +201,13 @@ class ChatThread:
         """The number of tokens of `text`, or an upper estimate. Raises: `ModelError`."""
         return await count_tokens(self._tree.model, text)
 
+    async def opened(self, messages: Sequence[Message]) -> str:
+        """The beginning of a thought with which the prompt of `messages` ends; else empty.
+
+        Raises: `ModelError`.
+        """
+        return (await self._prompt(tuple(messages), "")).opened
+
     async def ask(
         self,
         name: str,
@@ -246,11 +246,11 @@ class ChatThread:
             )
 
         answer = await ask(name, sampling)
-        if small and answer.thinking and not tree.thinks:
+        if small and answer.thinking and answer.cut and not tree.thinks:
             tree.thinks = True
             longer = replace(sampling, max_tokens=wanted + tree.options.max_tokens)
             answer = await ask(f"{name} again", longer)
-        if (answer.cut and purpose in ("step", "work")) or (answer.thinking and purpose == "probe"):
+        if (answer.cut and purpose == "step") or (answer.thinking and purpose == "probe"):
             tree.cut[name.rstrip("0123456789 ")] += 1
         return answer
 
@@ -286,10 +286,12 @@ class ChatThread:
                 return Generation("", "failed", 0, "its prompt fills the model's window")
             if prompt.lead:
                 self._parts.append(ThreadSegment((), prompt.lead, forced=True, role=name))
-            call = ChatCall(tree.model, amend(request) if amend else request, watch)
+            sent = amend(request) if amend else request
+            call = ChatCall(tree.model, sent, watch)
             outcome = await self._node(name, call.work)
-            bound = request.schema is not None or request.sampling.thinking_tokens is not None
-            answer = generation_of(outcome, call.spent, prompt.lead, "" if bound else prompt.opened)
+            apart = sent.schema is not None or sent.sampling.thinking_tokens is not None
+            apart |= sent.prompt_token_ids != prompt.ids  # more was written after the prompt
+            answer = generation_of(outcome, call.spent, prompt.lead, "" if apart else prompt.opened)
         finally:
             self._granted -= granted
             tree.allowance.settle(granted, 0 if call is None else min(granted, call.spent.tokens))
@@ -389,7 +391,7 @@ class ChatThread:
         counts = tree_counts(record, tree.usage, tree.tokens, tree.lost_tokens)
         if tree.cut:
             fields["fidelity"] = "approximate"
-            fields["lost"] = "; ".join(filter(None, (fields.get("lost"), _cut_steps(tree.cut))))
+            fields["lost"] = "; ".join(filter(None, (fields.get("lost"), cut_steps(tree.cut))))
         return Thought(answer, tree=record, counts=counts, why=why, **fields)
 
     async def _prompt(self, messages: tuple[Message, ...], lead: str) -> _ChatPrompt:
@@ -442,7 +444,7 @@ class ChatThread:
         self, name: str, work: NodeFn, *, kind: str = "model", spends: bool = True
     ) -> Outcome:
         """The outcome of `work`, run in the node `name` of this thread."""
-        resource = self._tree.model.model if spends else None
+        resource = slots_of(self._tree.model) if spends else None
         retry = _RETRY if spends else None
         policy = Policy(resource=resource, retry=retry, spends=spends, on_failure="skip")
         place = inside(self.context.scope, name)
@@ -461,11 +463,6 @@ class ChatThread:
 
     def _end(self, state: ThreadState, reason: str) -> None:
         self._state, self._reason = state, reason
-
-
-def _cut_steps(cut: Mapping[str, int]) -> str:
-    names = ", ".join(f"{count} x {name}" if count > 1 else name for name, count in cut.items())
-    return f"steps were cut off where their tokens were spent: {names}"
 
 
 def _recorded(

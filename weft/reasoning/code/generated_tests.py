@@ -32,7 +32,7 @@ async def ask_inputs(
     thread: ChatThread, name: str, problem: CodeProblem, messages: Messages
 ) -> Sequence[str]:
     """The inputs in the model's answer to `messages`."""
-    reply = await thread.ask(name, messages, purpose="work", schema=INPUTS_SCHEMA)
+    reply = await thread.ask(name, messages, purpose="step", schema=INPUTS_SCHEMA)
     listed = _listed("inputs", reply.text)
     return [each.given for each in _fitting(problem, ((given, None) for given in listed))]
 
@@ -42,7 +42,7 @@ async def generate_tests(
 ) -> Sequence[CodeExample]:
     """At most `number` tests with different inputs, written by the model."""
     reply = await thread.ask(
-        "tests", tests_messages(problem, number), purpose="work", schema=TESTS_SCHEMA
+        "tests", tests_messages(problem, number), purpose="step", schema=TESTS_SCHEMA
     )
     tests = [test for test in _listed("tests", reply.text) if isinstance(test, dict)]
     pairs = ((test.get("input"), test.get("expected")) for test in tests)

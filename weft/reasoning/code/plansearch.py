@@ -43,7 +43,7 @@ class PlanSearchStrategy(CodeStrategy):
     async def write(self, thread: ChatThread, task: CodeTask) -> Sequence[ProgramDraft | None]:
         most: int = self.settings["observations"]
         messages = observe_messages(task.problem, most)
-        reply = await thread.ask("observe", messages, purpose="work", keep=task.keep)
+        reply = await thread.ask("observe", messages, purpose="step", keep=task.keep)
         known = read_points(reply.text, most=most, chars=_CHARS).points
         plans = (self.options.width + 1) // 2
         chosen = subsets(known, plans, self.options.seed)
@@ -59,13 +59,13 @@ class PlanSearchStrategy(CodeStrategy):
     ) -> Job[Sequence[ProgramDraft | None]]:
         async def combine(thread: ChatThread) -> Sequence[ProgramDraft | None]:
             messages = deepen_messages(task.problem, subset, _DEEPER)
-            reply = await thread.ask("deepen", messages, purpose="work", keep=task.keep)
+            reply = await thread.ask("deepen", messages, purpose="step", keep=task.keep)
             deeper = read_points(reply.text, most=_DEEPER, chars=_CHARS).points
             follows = subsets(deeper, 1, self.options.seed + number)[0]
             plan = await thread.ask(
                 "plan",
                 plan_messages(task.problem, (*subset, *follows)),
-                purpose="work",
+                purpose="step",
                 keep=task.keep,
             )
             variants = [("planned", False), ("criticised", True)]
@@ -79,12 +79,12 @@ class PlanSearchStrategy(CodeStrategy):
             followed = plan
             if criticise:
                 messages = criticise_messages(task.problem, plan)
-                criticised = await thread.ask("criticise", messages, purpose="work", keep=task.keep)
+                criticised = await thread.ask("criticise", messages, purpose="step", keep=task.keep)
                 followed = criticised.text or plan
             sketch = await thread.ask(
                 "sketch",
                 sketch_messages(task.problem, followed),
-                purpose="work",
+                purpose="step",
                 keep=task.keep,
             )
             guide = [("Plan", followed), ("Pseudo-code", sketch.text)]

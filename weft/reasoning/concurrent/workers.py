@@ -22,7 +22,6 @@ from weft.reasoning.chat.thread import ChatThread, Job
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.parsing import fence
 from weft.reasoning.question import Question, conversation, question_text
-from weft.reasoning.strategy import OUT_OF_TOKENS_HINT
 from weft.reasoning.thought import Sample, SampleStatus, Thought
 
 _BOX: Final = "\\boxed{"
@@ -243,10 +242,10 @@ class WorkerGroupStrategy(ChatStrategy):
         wrote = [worker for worker in workers if worker.text.strip()]
         reasons = {worker.reply.reason: None for worker in workers if worker.reply is not None}
         if not wrote:
-            cut = any(worker.reply is not None and worker.reply.cut for worker in workers)
+            hints = (worker.reply.hint for worker in workers if worker.reply is not None)
             raise ReasoningError(
                 f"no worker wrote anything: {'; '.join(reasons)}",
-                hint=OUT_OF_TOKENS_HINT if cut else None,
+                hint=next(filter(None, hints), None),
             )
         reply = await root.ask(
             "answer",

@@ -31,7 +31,6 @@ from weft.reasoning.mapreduce.prompts import (
     shown,
 )
 from weft.reasoning.question import Question
-from weft.reasoning.strategy import OUT_OF_TOKENS_HINT
 from weft.reasoning.thought import Thought
 
 _LEAST_PART: Final = 32
@@ -194,8 +193,7 @@ class _MapReduceRun:
             cut = False
             ranked = weigh(notes)
             if not ranked:
-                hint = OUT_OF_TOKENS_HINT if reply.cut else None
-                raise ReasoningError(f"there is no answer: {reply.reason}", hint=hint)
+                raise ReasoningError(f"there is no answer: {reply.reason}", hint=reply.hint)
             answer = ranked[0][0]
             cause = reply.reason or "nothing was written"
             why = f"the surest answer of {len(notes)} notes: {cause}"

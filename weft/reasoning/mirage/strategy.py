@@ -23,7 +23,6 @@ from weft.reasoning.mirage.prompts import (
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.parsing import read_points
 from weft.reasoning.question import Question
-from weft.reasoning.strategy import OUT_OF_TOKENS_HINT
 from weft.reasoning.thought import Thought
 
 _LINE: Final = re.compile(
@@ -177,8 +176,7 @@ class _MirageRun:
             cut = False
             answer = next((finding.answer for finding in kept if finding.answer), "")
             if not answer:
-                hint = OUT_OF_TOKENS_HINT if reply.cut else None
-                raise ReasoningError(f"there is no answer: {reply.reason}", hint=hint)
+                raise ReasoningError(f"there is no answer: {reply.reason}", hint=reply.hint)
             why += f"; the answer is a chain's: {reply.reason or 'nothing else was written'}"
         known = tuple(_evidence(number, fact) for number, fact in facts.items())
         cited = (

@@ -108,6 +108,7 @@ class Leap(ProtocolGrammar):
     name = "leap"
     tags = (SUMMARY, SUMMARY_END, PEERS, PEERS_END)
     also = THINK
+    steps = ("summary",)
     lead = "\n\nAnswer:"
 
     def __init__(

@@ -75,7 +75,7 @@ class ProtocolGrammar(ABC):
     them. `lead`: the text that makes a thread answer at once.
 
     `trained`: the model was trained with these tags, as special tokens or as plain text: its prompt
-    never explains them.
+    never explains them. `steps`: roles of threads whose text another thread needs whole.
 
     `lost_by_prompt`: what is lost when an untrained model follows instructions; empty: nothing,
     because the protocol is designed for that. `lost_flat`: what is lost where paths that should not
@@ -87,6 +87,7 @@ class ProtocolGrammar(ABC):
     also: tuple[str, ...] = ()
     lead: str = "\n\nFinal answer: "
     trained: bool = False
+    steps: tuple[str, ...] = ()
     lost_by_prompt: str = ""
     lost_flat: str = ""
     lost_trained: str = ""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
 
 from weft.core.errors import BuildError
 from weft.core.generated_text import without_thought
@@ -14,9 +15,10 @@ from weft.reasoning.runtime.grammar import ProtocolGrammar
 from weft.reasoning.runtime.moves import ChildSpec
 from weft.reasoning.runtime.runner import ThreadRunner
 from weft.reasoning.runtime.special_tokens import SpecialTokens
+from weft.reasoning.runtime.thread import Thread
 from weft.reasoning.runtime.token_codec import TokenCodec
 from weft.reasoning.runtime.tree import ThreadTree
-from weft.reasoning.thought import Thought
+from weft.reasoning.thought import Thought, cut_steps
 from weft.reasoning.token_budget import BudgetLedger
 
 _OPTIONS = ThinkOptions()
@@ -69,6 +71,7 @@ class GrammarStrategy:
         rules = self.grammar
         lost = [rules.lost_by_prompt if tokens.special.prompted else rules.lost_trained]
         lost += [rules.lost_flat] if tree.flat else []
+        lost.append(cut_steps(Counter(_cut_roles(thread, rules.steps))))
         missing = "; ".join(filter(None, lost))
         answer = without_thought(thread.result)
         return Thought(
@@ -80,6 +83,14 @@ class GrammarStrategy:
             why=thread.reason,
             cut=thread.cut,
         )
+
+
+def _cut_roles(thread: Thread, roles: Collection[str]) -> Iterator[str]:
+    """The role of each cut thread below `thread` that has one of `roles`."""
+    for child in thread.children:
+        if child.cut and child.role in roles:
+            yield child.role
+        yield from _cut_roles(child, roles)
 
 
 def strategy_of(

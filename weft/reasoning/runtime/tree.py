@@ -19,6 +19,7 @@ from weft.core.ports import (
     TextDelta,
     UsageMeter,
     further_sampling,
+    slots_of,
     unrefused,
 )
 from weft.core.values import Completion, JsonSchema, Usage
@@ -80,7 +81,7 @@ class DecodeCall:
     def node(self, node: NodeId, weight: float) -> Node:
         """The node that makes the call. It does not fail: an error leaves `completion` None."""
         policy = Policy(
-            spends=True, resource=self._model.model, retry=_RETRY, weight=weight, default=None
+            spends=True, resource=slots_of(self._model), retry=_RETRY, weight=weight, default=None
         )
         return Node(node, self._work, policy=policy, kind="model", recallable=False)
 

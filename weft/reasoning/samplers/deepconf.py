@@ -176,7 +176,8 @@ class DeepConfSampler:
     def _stop(self, pool: SamplePool, why: str) -> SamplerDecision:
         voters = self._voters(pool)
         weights = {index: vote.weight for index, vote in voters.items()}
-        clear = f"{len(voters)} of {len(pool.branches)} samples cleared the bar of {self._bar:.3f}"
+        of = len(pool.branches)
+        clear = f"{len(voters)} of {of} samples cleared the bar of {self._bar:.3f} and can vote"
         return SamplerDecision(
             stop=True, voters=tuple(voters), weights=weights, why=f"{why}; {clear}"
         )

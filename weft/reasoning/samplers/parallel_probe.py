@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from weft.core.errors import CapabilityError
+from weft.core.generated_text import open_thought
 from weft.core.ports import Capabilities, ModelClient, ModelRequest, Tokenizing
 from weft.core.values import Message
 from weft.reasoning.answers import Reader
@@ -23,12 +24,10 @@ PROBE_TOKENS: Final = 24
 """The token limit of a probe's answer."""
 
 _LEAD: Final = "The final answer is \\boxed{"
-_THOUGHT: Final = "<think>"
-_THOUGHT_END: Final = "</think>"
 
 
 class Prober:
-    """Probes samples of `model` in their own threads.
+    """Probes samples of `model`, all of the same messages, in their own threads.
 
     Raises: `CapabilityError` when the model can continue neither token ids nor an answer.
     """
@@ -42,6 +41,7 @@ class Prober:
             )
         self._model = model
         self._read = read
+        self._opened: str | None = None
 
     async def probe(
         self,
@@ -52,7 +52,9 @@ class Prober:
         ids: tuple[int, ...],
     ) -> str | None:
         """The key of the answer of a sample that wrote `text` (with token ids `ids`, if known)."""
-        lead = _lead(text)
+        if self._opened is None:
+            self._opened = await thread.opened(messages)
+        lead = _lead(self._opened + await self._spelled(text, ids))
         tail = await self._tail(text, ids, lead)
 
         def amend(request: ModelRequest) -> ModelRequest:
@@ -73,21 +75,30 @@ class Prober:
         )
         return self._read(_LEAD + reply.text, False) if reply.ok else None
 
+    async def _spelled(self, text: str, ids: tuple[int, ...]) -> str:
+        """The text with special tokens, which servers leave out of it."""
+        if not ids or not isinstance(self._model, Tokenizing):
+            return text
+        try:
+            return await self._model.decode(ids)
+        except CapabilityError:
+            return text
+
     async def _tail(self, text: str, ids: tuple[int, ...], lead: str) -> tuple[int, ...]:
         """The ids after the prompt, without encoding the sample's own ids again."""
         if not isinstance(self._model, Tokenizing):
             return ()
         try:
             written = ids or await self._model.encode(text)
-            return written + await self._model.encode(lead)
+            return written + await self._model.encode(lead, special=True)
         except CapabilityError:
             return ()
 
 
 def _lead(text: str) -> str:
     """The lead-in to an answer; it closes an open thought first."""
-    thinking = _THOUGHT in text and _THOUGHT_END not in text
-    return f"\n{_THOUGHT_END}\n\n{_LEAD}" if thinking else f"\n\n{_LEAD}"
+    end = open_thought(text)
+    return f"\n{end}\n\n{_LEAD}" if end else f"\n\n{_LEAD}"
 
 
 @dataclass(slots=True)

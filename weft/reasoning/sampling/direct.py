@@ -12,7 +12,6 @@ from weft.reasoning.chat.thread import ChatThread
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
 from weft.reasoning.sampling.prompts import question_messages
-from weft.reasoning.strategy import OUT_OF_TOKENS_HINT
 from weft.reasoning.thought import Sample, Thought
 
 
@@ -34,7 +33,7 @@ class DirectStrategy(ChatStrategy):
         messages = question_messages(question, self.settings["instruction"])
         reply = await thread.ask("answer", messages, schema=question.schema)
         if not reply.ok:
-            raise ReasoningError(reply.reason, hint=OUT_OF_TOKENS_HINT if reply.cut else None)
+            raise ReasoningError(reply.reason, hint=reply.hint)
         whole = reply.status == "finished"
         why = "the model came to its end" if whole else "the answer was cut off"
         key = (schema_key if plain else self._read)(reply.text, whole)

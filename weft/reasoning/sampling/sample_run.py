@@ -141,7 +141,7 @@ class SampleSet:
     """The result: all samples in order, the indices of the voters, and the reason of the end.
 
     `weights` of voters, where the sampler sets them. `failures`: reasons of failed samples.
-    `proxy`: confidences come from sampled tokens alone. `cut`: some samples were cut off.
+    `hint`: what may mend them. `proxy`: confidences come from sampled tokens alone.
     """
 
     samples: tuple[Sample, ...]
@@ -150,7 +150,7 @@ class SampleSet:
     why: str
     failures: tuple[str, ...] = ()
     proxy: bool = False
-    cut: bool = False
+    hint: str | None = None
 
 
 @dataclass(slots=True)
@@ -342,7 +342,7 @@ class SampleRun:
             decision.why,
             tuple(d.reply.reason for d in self._draws if d.reply is not None and d.reply.reason),
             any(draw.monitor.proxy for draw in self._draws),
-            any(draw.reply is not None and draw.reply.cut for draw in self._draws),
+            next((d.reply.hint for d in self._draws if d.reply and d.reply.hint), None),
         )
 
     def _sample(self, draw: _SampleDraw) -> Sample:

@@ -24,7 +24,6 @@ from weft.reasoning.selection.selector import Selection, elect, sample_votes
 from weft.reasoning.selection.selectors import DEFAULTS as SELECTOR_DEFAULTS
 from weft.reasoning.selection.selectors import SelectorSettings, asks_model, make_selector
 from weft.reasoning.selection.vote import count_votes
-from weft.reasoning.strategy import OUT_OF_TOKENS_HINT
 from weft.reasoning.thought import Sample, Thought
 
 _MARKED: Final = (None, "auto", "number", "choice")
@@ -76,8 +75,7 @@ class SampleStrategy(ChatStrategy):
         sample_set = await SampleRun(thread, sampler, request).run()
         if sample_set.samples and all(sample.status == "failed" for sample in sample_set.samples):
             why = (sample_set.failures or ("no reason",))[0]
-            hint = OUT_OF_TOKENS_HINT if sample_set.cut else None
-            raise ReasoningError(f"all samples failed: {why}", hint=hint)
+            raise ReasoningError(f"all samples failed: {why}", hint=sample_set.hint)
         if self.settings["group"] == "model":
             samples, how = await group_answers(thread, question, sample_set.samples)
             why = f"{sample_set.why}; {how}" if how else sample_set.why
@@ -127,7 +125,7 @@ class SampleStrategy(ChatStrategy):
         if sample_set.weights is not None:
             keyed = [sample for sample in voters if sample.key is not None]
             cast = sample_votes(keyed, sample_set.weights)
-            return elect(voters, cast, count_votes, "votes, by confidence,")
+            return elect(voters or sample_set.samples, cast, count_votes, "votes, by confidence,")
         needs = SelectorSettings(self.options, read, self.settings)
         return await make_selector(self.settings["selector"], needs).select(root, question, voters)
 

@@ -194,6 +194,7 @@ def _unsupported(message: str) -> RequestRefused:
 
 _TIMEOUT_HEADER = "x-weft-timeout-ms"
 _LONGEST_NAME = 80
+_EFFORT = "reasoning_effort"
 
 
 class ChatEndpoint:
@@ -238,11 +239,13 @@ class ChatEndpoint:
         exchange.model = served.name
         if (body.n or 1) > self._options.max_choices:
             raise bad_request(f"more than {self._options.max_choices} choices", "n")
-        extra = await _extra(raw, body, served)
+        extra, unthinking = await _extra(raw, body, served)
         if served.runs:
             extra["began"] = exchange.runs.append
         options = body.stream_options
         requests = requests_of(body, extra, timeout_s, await named_decoder(body.decode))
+        if unthinking:
+            requests = [_without_thought(request) for request in requests]
         await check_schemas(requests[0])
         served.check(requests[0])
         return CheckedChat(
@@ -264,16 +267,32 @@ def served_model(models: Mapping[str, ServedModel], name: str) -> ServedModel:
     raise RequestRefused(ApiProblem(404, message, code="model_not_found", param="model"))
 
 
-async def _extra(raw: Mapping[str, Any], body: ChatBody, served: ServedModel) -> dict[str, Any]:
-    """The further fields for the model. Raises: `RequestRefused`; what the model raises."""
+def _without_thought(request: ModelRequest) -> ModelRequest:
+    return replace(request, sampling=replace(request.sampling, thinking_tokens=0))
+
+
+async def _extra(
+    raw: Mapping[str, Any], body: ChatBody, served: ServedModel
+) -> tuple[dict[str, Any], bool]:
+    """The further fields for the model, and whether it is to be kept from thinking by weft.
+
+    `reasoning_effort: none` means no thought; a model that does not know the field may still be
+    able to do that. Raises: `RequestRefused`; what the model raises.
+    """
+    unthinking = False
     extra = further_fields(raw)
     honoured = served.fields
     if not extra.keys() <= honoured:
-        honoured |= frozenset((await served.client.capabilities()).extra_fields)
+        offered = await served.client.capabilities()
+        honoured |= frozenset(offered.extra_fields)
+        if offered.thinking and not served.runs and _EFFORT not in honoured:
+            unthinking = extra.get(_EFFORT) == "none"
+            if unthinking:
+                del extra[_EFFORT]
     check_honoured(extra, honoured)
     if "stream" in served.fields:
         extra["stream"] = bool(body.stream)
-    return extra
+    return extra, unthinking
 
 
 def _timeout_s(header: str | None, longest_s: float) -> float:

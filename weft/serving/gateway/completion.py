@@ -17,7 +17,8 @@ from typing import Any
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from weft.core.errors import ModelTimeout, ModelUnavailable
+from weft.core.errors import ModelOutputError, ModelTimeout, ModelUnavailable
+from weft.core.generated_text import is_blank, without_thought
 from weft.core.ports import ModelClient, ModelEvent, ModelRequest, Prefilled
 from weft.core.values import Completion
 from weft.decoding.diffusion.guard.priors import PriorLimits
@@ -130,6 +131,17 @@ class ServedModel:
         if self.priors is not None and request.schema is not None:
             self.priors.check_schema(request.schema)
 
+    def check_answer(self, request: ModelRequest, answer: Completion) -> None:
+        """Raises: `ModelOutputError` for a complete answer of a model that says nothing.
+
+        Workflows decide that themselves. A stop text may end an answer at once, and so may a
+        continuation end.
+        """
+        wanted = not (self.runs or request.continues) and answer.stop is None
+        empty = answer.finish_reason == "stop" and is_blank(without_thought(answer.text))
+        if wanted and empty:
+            raise ModelOutputError(f"{self.name} answered nothing")
+
 
 _GRACE_S = 1.0
 """The extra time in which a model may still report its own timeout."""
@@ -185,7 +197,8 @@ class CompletionWriter:
 
     async def _whole(self, choices: ChoiceStreams, response: GatewayResponse) -> None:
         while not choices.complete:
-            await choices.next()
+            if (event := await choices.next()) is not None:
+                self._check(*event)
         await response.whole(self._form.whole(choices.answers))
 
     async def _stream(self, choices: ChoiceStreams, response: GatewayResponse) -> None:
@@ -200,6 +213,7 @@ class CompletionWriter:
         await response.end()
 
     async def _write_event(self, response: GatewayResponse, index: int, event: ModelEvent) -> None:
+        self._check(index, event)
         if not self._begun:
             self._metrics.first_token(self._exchange)
         if index not in self._begun:
@@ -209,6 +223,10 @@ class CompletionWriter:
             await self._chunk(response, index, {}, event)
         elif delta := delta_of(event):
             await self._chunk(response, index, delta)
+
+    def _check(self, index: int, event: ModelEvent) -> None:
+        if isinstance(event, Completion):
+            self._checked.served.check_answer(self._checked.requests[index], event)
 
     async def _chunk(
         self,

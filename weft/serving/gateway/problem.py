@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from weft.core.errors import (
+    AgentError,
     BudgetExceeded,
     Cancelled,
     CapabilityError,
@@ -25,6 +26,8 @@ from weft.core.errors import (
     ModelTimeout,
     ModelUnavailable,
     NodeTimeout,
+    OutputTruncated,
+    ReasoningError,
     RunBusy,
     ServeError,
     StoreError,
@@ -97,6 +100,8 @@ class _Rule(NamedTuple):
 
 _WRONG, _OURS = "invalid_request_error", "server_error"
 _LATE = "the answer was not complete in time"
+_MORE = "raise max_tokens, or the budget"
+_CUT = f"the answer was cut off before it was complete; {_MORE}, or let the model think less"
 _RULES = (
     _Rule(InputError, 400, _WRONG, "invalid_inputs"),
     _Rule(ContextLengthExceeded, 400, _WRONG, "context_length_exceeded"),
@@ -105,6 +110,11 @@ _RULES = (
     _Rule(ModelNotFound, 404, _WRONG, "model_not_found"),
     _Rule(BudgetExceeded, 422, _WRONG, "budget_exceeded"),
     _Rule(ModelOverloaded, 429, "rate_limit_error", "overloaded", "the model is overloaded"),
+    _Rule(OutputTruncated, 422, _WRONG, "output_truncated", _CUT),
+    _Rule(
+        ReasoningError, 422, _WRONG, "no_answer", f"the reasoning ended without an answer; {_MORE}"
+    ),
+    _Rule(AgentError, 422, _WRONG, "no_answer", f"an agent ended without an answer; {_MORE}"),
     _Rule(ModelOutputError, 502, _OURS, "bad_output", "a model's output does not fit"),
     _Rule(ModelUnavailable, 502, _OURS, "unavailable", "a model cannot be reached, or broke off"),
     _Rule(ServeError, 503, _OURS, "unavailable", "a model server does not run"),

@@ -88,12 +88,13 @@ def finish_of(answer: Completion) -> str:
 def usage(choices: Sequence[Completion]) -> Json:
     """The usage of all choices together; for diffusion models with their forward passes."""
     total = sum((choice.usage for choice in choices), Usage())
+    thought = total.reasoning_tokens
     return {
         "prompt_tokens": total.prompt_tokens,
         "completion_tokens": total.completion_tokens,
         "total_tokens": total.tokens,
         "prompt_tokens_details": {"cached_tokens": total.cached_tokens},
-        "completion_tokens_details": {"reasoning_tokens": total.reasoning_tokens},
+        **({} if thought is None else {"completion_tokens_details": {"reasoning_tokens": thought}}),
         **_forwards(choices),
     }
 

@@ -20,7 +20,7 @@ from weft.serving.openai.chunk import (
 )
 from weft.serving.openai.endpoint import Price
 from weft.serving.openai.output import StreamedOutput, ToolCalls
-from weft.serving.text import FoundCall, Piece, Splitter
+from weft.serving.text import FoundCall, Piece, Splitter, answer_and_thought
 from weft.validation import SchemaRefused, compile_schema_async
 
 _DEEPEST = 64
@@ -114,7 +114,8 @@ class StreamedAnswer:
     """One answer while it arrives. Call `take` with every payload in order, then `completion`.
 
     `splitter` separates reasoning and calls from the text. `decoder` names the server's decoder in
-    reports.
+    reports. `unmarked`: nothing is known of the form of thoughts. Where the whole text has a
+    `<think>` thought before the answer, with or without its first tag, it becomes the reasoning.
     """
 
     def __init__(
@@ -126,6 +127,7 @@ class StreamedAnswer:
         splitter: Splitter | None = None,
         *,
         decoder: str = "speculative",
+        unmarked: bool = False,
     ) -> None:
         self._request = request
         self._model = model
@@ -139,6 +141,7 @@ class StreamedAnswer:
         self._stop: str | int | None = None
         self._usage: WireUsage | None = None
         self._decoder = decoder
+        self._unmarked = unmarked
         self._drafting: WireDrafting | None = None
         self._prefilled = False
         self._begun = False
@@ -197,7 +200,9 @@ class StreamedAnswer:
         filter cut it.
         """
         output, calls = self._output, self._calls.calls()
-        text = output.text
+        text, reasoning = output.text, output.reasoning
+        if self._unmarked and not reasoning:
+            text, reasoning = answer_and_thought(text)
         finish = self._finish_reason(bool(calls))
         refusal = "".join(self._refusal)
         if refusal and not text:
@@ -213,7 +218,7 @@ class StreamedAnswer:
             output.logprobs,
             usage,
             self._model,
-            output.reasoning,
+            reasoning,
             self._stopped_by(),
             output.top_logprobs,
             speculated(self._drafting, self._decoder, usage.completion_tokens),
@@ -308,14 +313,17 @@ class StreamedAnswer:
             cached,
             requests=1,
             money=money,
-            reasoning_tokens=min(completion, self._reasoning_tokens(wire)),
+            reasoning_tokens=self._reasoning_tokens(wire, completion),
         )
 
-    def _reasoning_tokens(self, wire: WireUsage) -> int:
-        """Tokens of the reasoning: the server's count, or else those of the pieces."""
-        thought = wire.completion_tokens_details
-        reported = thought.reasoning_tokens if thought else None
-        return self._output.reasoning_tokens if reported is None else reported
+    def _reasoning_tokens(self, wire: WireUsage, completion: int) -> int | None:
+        """Tokens of the reasoning: the server's count, or else those of the ids; None: unknown.
+
+        Some servers report 0 whatever they send: that is no count beside a thought.
+        """
+        details = wire.completion_tokens_details
+        counted = (details.reasoning_tokens if details else None) or self._output.reasoning_tokens
+        return None if counted is None else min(completion, counted)
 
 
 def _size(choice: WireChoice) -> int:

@@ -88,6 +88,13 @@ class TextDialect:
         """
         return bool(request.prompt_token_ids) and self.reasoning in ("mistral", "harmony")
 
+    def unmarked(self, request: ModelRequest) -> bool:
+        """Whether the answer may begin with a thought of which nothing was configured: servers
+        without a parser leave it in the text.
+        """
+        whole = request.continues or request.schema is not None or request.grammar is not None
+        return self.reasoning is None and bool(request.messages) and not whole
+
     def _splitter(self, request: ModelRequest) -> Splitter | None:
         spelling = None
         if self.tool_format is not None and request.tools and request.tool_choice != "none":
@@ -124,6 +131,8 @@ class OpenAIModel:
     "think-open" where the prompt ends with that tag, "mistral" (`[THINK]`), "granite" (its tags and
     its words), "harmony" (channels of gpt-oss). `tool_format` ("hermes", "json", "mistral")
     describes tools in the system prompt and finds calls in the text. Malformed calls stay text.
+    Without `reasoning`, a completion still has no `<think>` thought in its text: it is reasoning.
+    Streamed pieces of it are text, since its first tag may be missing.
 
     `thinking_tokens` of a request: on vLLM the client ends the thought itself. `thinking` names
     fields of the body instead: `{"off": {"reasoning_effort": "none"}, "budget": "FIELD"}`, what
@@ -252,6 +261,7 @@ class OpenAIModel:
                 self._max_answer_chars,
                 splitter,
                 decoder=self._decoder,
+                unmarked=self._dialect.unmarked(request),
             )
             headers = _headers(deadline) | self._contract.headers(request)
             stream = self._transport.answer(body, headers)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from weft.core.generated_text import ThoughtCounter
 from weft.core.ports.model import ReasoningDelta, TextDelta, ToolCallDelta
 from weft.core.values import ToolCall
 from weft.serving.openai.chunk import FunctionPiece, ToolPiece, WireChoice, WireDelta
@@ -31,7 +32,8 @@ class StreamedOutput:
         self._token_ids: list[int] = []
         self._logprobs: list[float] = []
         self._largest: list[tuple[float, ...]] = []
-        self.reasoning_tokens = 0
+        self._thought_ids = 0
+        self._tagged = ThoughtCounter()  # a thought that is left in the text
 
     @property
     def text(self) -> str:
@@ -42,6 +44,13 @@ class StreamedOutput:
     def reasoning(self) -> str:
         """The reasoning so far."""
         return "".join(self._reasoning)
+
+    @property
+    def reasoning_tokens(self) -> int | None:
+        """The tokens of the reasoning; None where the server gives no ids."""
+        if not (self._reasoning or self._tagged.found):
+            return 0
+        return self._thought_ids + self._tagged.tokens if self._token_ids else None
 
     @property
     def token_ids(self) -> tuple[int, ...]:
@@ -100,11 +109,12 @@ class StreamedOutput:
     def _record(self, pieces: list[Piece]) -> list[Piece]:
         for piece in pieces:
             match piece:
-                case TextDelta(text):
+                case TextDelta(text, ids):
                     self._text.append(text)
+                    self._tagged.add(text, len(ids))
                 case ReasoningDelta(text, ids):
                     self._reasoning.append(text)
-                    self.reasoning_tokens += len(ids) or 1
+                    self._thought_ids += len(ids)
                 case FoundCall():
                     continue
         return pieces

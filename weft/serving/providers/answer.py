@@ -53,7 +53,8 @@ class ProviderAnswer:
         self._refusal = ""
         self.model = model
         self.prompt_tokens = self.completion_tokens = self.cached_tokens = 0
-        self.reasoning_tokens = 0
+        self.reasoning_tokens: int | None = None
+        self.thinks = False  # a thought was seen, shown or not
 
     def text(self, piece: str) -> list[Delta]:
         """Newly decoded text."""
@@ -64,6 +65,7 @@ class ProviderAnswer:
     def thought(self, piece: str) -> list[Delta]:
         """Newly decoded reasoning."""
         self._grow(piece)
+        self.thinks = True
         self._reasoning.append(piece)
         return [ReasoningDelta(piece)] if piece else []
 
@@ -100,10 +102,17 @@ class ProviderAnswer:
 
     @property
     def usage(self) -> Usage:
-        """Usage as reported so far; thoughts are among the completion tokens."""
+        """Usage as reported so far; thoughts are among the completion tokens.
+
+        Tokens of a thought that the API does not count are unknown (None).
+        """
         prompt, completion, cached = self.prompt_tokens, self.completion_tokens, self.cached_tokens
         money = self._price.money(prompt, completion, cached) if self._price else 0.0
-        thought = min(self.reasoning_tokens, completion)
+        thought = self.reasoning_tokens
+        if thought is not None:
+            thought = min(thought, completion)
+        elif not self.thinks:
+            thought = 0
         return Usage(prompt, completion, cached, requests=1, money=money, reasoning_tokens=thought)
 
     def completion(self) -> Completion:

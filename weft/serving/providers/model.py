@@ -85,6 +85,7 @@ class ProviderModel(ABC):
         self._card: ModelCard | None = None
         self._discovering = asyncio.Lock()
         self._closed = False
+        self._connect()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r})"
@@ -127,6 +128,13 @@ class ProviderModel(ABC):
     @property
     def _who(self) -> str:
         return f"{self.model} behind {self._endpoint.base_url}"
+
+    @abstractmethod
+    def _connect(self) -> None:
+        """Import the vendor's library and make its client of the endpoint and the options.
+
+        Raises: `BuildError` where the library is missing.
+        """
 
     @abstractmethod
     async def _describe(self) -> ModelCard:

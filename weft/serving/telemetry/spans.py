@@ -111,10 +111,11 @@ def called(call: ToolCalled) -> Attributes:
 
 def spent(usage: Usage) -> Attributes:
     """The attributes of a usage: tokens, passes and money."""
+    thought = usage.reasoning_tokens
     return {
         "gen_ai.usage.input_tokens": usage.prompt_tokens,
         "gen_ai.usage.output_tokens": usage.completion_tokens,
-        "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
+        **({} if thought is None else {"gen_ai.usage.reasoning.output_tokens": thought}),
         "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
         "weft.usage.requests": usage.requests,
         "weft.usage.forwards": usage.forwards,

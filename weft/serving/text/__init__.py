@@ -9,7 +9,7 @@ from weft.serving.text.plain import PlainText, Tokenized, only_blanks
 from weft.serving.text.prompt import spell
 from weft.serving.text.reasoning_forms import ReasoningStyle
 from weft.serving.text.separated import separated
-from weft.serving.text.splitter import ReasoningParser, Splitter
+from weft.serving.text.splitter import ReasoningParser, Splitter, answer_and_thought
 
 __all__ = [
     "FORMATS",
@@ -21,6 +21,7 @@ __all__ = [
     "ReasoningStyle",
     "Splitter",
     "Tokenized",
+    "answer_and_thought",
     "only_blanks",
     "separated",
     "spell",

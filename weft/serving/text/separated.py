@@ -53,7 +53,8 @@ class _Separation:
         if waiting.token_ids or waiting.logprobs:
             rest.append(waiting)
         usage = completion.usage
-        thought = min(self._thought_tokens, usage.completion_tokens)
+        counted = bool(completion.token_ids) or not self._thoughts
+        thought = min(self._thought_tokens, usage.completion_tokens) if counted else None
         whole = replace(
             completion,
             text="".join(self._texts),

@@ -311,6 +311,14 @@ class ToolCallParser:
             self._blanks.append(blanks)
 
 
+def answer_and_thought(text: str) -> tuple[str, str]:
+    """The answer in `text` and the `<think>` thought before it, whose first tag may be missing."""
+    parser = ReasoningParser()
+    pieces = [*parser.feed(text), *parser.end()]
+    thought = "".join(piece.text for piece in pieces if isinstance(piece, ReasoningDelta))
+    return "".join(piece.text for piece in pieces if isinstance(piece, TextDelta)), thought
+
+
 _BLOCK_CHARS = 4096  # the rest of a block is copied at each step
 
 
@@ -328,7 +336,7 @@ class Splitter:
         spelling: ToolFormat | None = None,
         known: Collection[str] = (),
     ) -> None:
-        self._thinking = _parser(reasoning)
+        self._thinking = _parser(reasoning, known)
         self._tools = ToolCallParser(spelling, known) if spelling else None
 
     @property
@@ -356,20 +364,22 @@ class Splitter:
         found = self._parts(self._thinking.end() if self._thinking else [])
         return found + (_pieces(self._tools.end()) if self._tools else [])
 
-    def _parts(self, pieces: list[TextDelta | ReasoningDelta]) -> list[Piece]:
+    def _parts(self, pieces: Iterable[Piece]) -> list[Piece]:
         found: list[Piece] = []
         for piece in pieces:
-            if self._tools is None or isinstance(piece, ReasoningDelta):
+            if self._tools is None or not isinstance(piece, TextDelta):
                 found.append(piece)
             else:
                 found += _pieces(self._tools.feed(piece.text))
         return found
 
 
-def _parser(style: ReasoningStyle | None) -> ReasoningParser | HarmonyParser | None:
+def _parser(
+    style: ReasoningStyle | None, known: Collection[str]
+) -> ReasoningParser | HarmonyParser | None:
     if style is None:
         return None
-    return HarmonyParser() if style == "harmony" else ReasoningParser(TAGS[style])
+    return HarmonyParser(known) if style == "harmony" else ReasoningParser(TAGS[style])
 
 
 def _pieces(found: list[str | FoundCall]) -> list[Piece]:

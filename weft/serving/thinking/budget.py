@@ -7,13 +7,12 @@ takes and gives token ids uses this.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from weft.core.errors import ModelRequestError
-from weft.core.generated_text import THINK, THINK_END
 from weft.core.ports.metering import UsageMeter
 from weft.core.ports.model import (
     Delta,
@@ -27,12 +26,12 @@ from weft.core.ports.model import (
 )
 from weft.core.values import Completion, Usage
 from weft.serving.deadline import Deadline
+from weft.serving.text.reasoning_forms import TAGS, ReasoningTags, opened_thought
 from weft.serving.thinking.watch import ThoughtWatch
 
 Ask = Callable[[ModelRequest], AsyncGenerator[ModelEvent, None]]
 """Streams the answer to a request without `thinking_tokens`."""
 
-_END: Final = f"\n{THINK_END}\n\n"
 _OPENING_TOKENS: Final = 8
 _SEEDS: Final = 2**63
 
@@ -60,16 +59,16 @@ async def think_within(
     )
     if (request.sampling.thinking_tokens or 0) < 0:
         raise ModelRequestError(f"thinking_tokens cannot be {request.sampling.thinking_tokens}")
-    opened = (await tokens.decode(prompt[-_OPENING_TOKENS:])).rstrip().endswith(THINK)
-    tags = (await tokens.special_token(THINK), await tokens.special_token(THINK_END))
-    end = tags[1]
+    begun = opened_thought(await tokens.decode(prompt[-_OPENING_TOKENS:]))
+    opened = begun is not None
+    form = await _form((begun,) if begun else (TAGS["think"], TAGS["mistral"]), tokens)
     constrained = request.schema is not None or request.grammar is not None
-    if not opened and (constrained or end is None or request.continues):
+    if not opened and (constrained or form.ids[1] is None or request.continues):
         plain = replace(request, sampling=replace(request.sampling, thinking_tokens=None))
         answer = ask(plain)
     else:
         by_ids = replace(request, messages=(), prompt_token_ids=prompt)
-        answer = _BoundedThought(by_ids, ask, tokens, model, tags, money).generate(
+        answer = _BoundedThought(by_ids, ask, tokens, model, form, money).generate(
             opened=opened, free=constrained
         )
     async with aclosing(answer) as stream:
@@ -77,8 +76,31 @@ async def think_within(
             yield event
 
 
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """The tags of a model's thoughts, and their tokens: first and last tag, None for no token."""
+
+    tags: ReasoningTags
+    ids: tuple[int | None, int | None]
+
+    @property
+    def end(self) -> str:
+        """The text that ends a thought."""
+        return f"\n{self.tags.closes[0]}\n\n"
+
+
+async def _form(candidates: Sequence[ReasoningTags], tokens: Tokenizing) -> _Form:
+    """The first form whose last tag is a token of the model, or the last form."""
+    for tags in candidates:
+        last = await tokens.special_token(tags.closes[0])
+        found = _Form(tags, (await tokens.special_token(tags.opens[0]), last))
+        if last is not None:
+            break
+    return found
+
+
 class _BoundedThought:
-    """One answer to `request`, whose prompt is token ids. `tags`: the tokens of the two tags."""
+    """One answer to `request`, whose prompt is token ids."""
 
     def __init__(
         self,
@@ -86,26 +108,26 @@ class _BoundedThought:
         ask: Ask,
         tokens: Tokenizing,
         model: str,
-        tags: tuple[int | None, int | None],
+        form: _Form,
         money: Callable[[Usage], float] | None,
     ) -> None:
         self._request = request
         self._ask = ask
         self._tokens = tokens
         self._model = model
-        self._tags = tags
+        self._form = form
         self._money = money
         self._most = request.sampling.thinking_tokens or 0
         self._usage = Usage()
         self._text: list[str] = []
         self._reasoning: list[str] = []
-        self._watch = ThoughtWatch(opened=False)
+        self._watch = ThoughtWatch(opened=False, tags=form.tags)
         self._ended: Completion | None = None
 
     async def generate(self, *, opened: bool, free: bool) -> AsyncGenerator[ModelEvent, None]:
         """`free`: the thought is not constrained, so it is a request of its own."""
         deadline = Deadline(self._request.timeout_s)
-        self._watch = ThoughtWatch(opened=opened)
+        self._watch = ThoughtWatch(opened=opened, tags=self._form.tags)
         if self._most or not opened:
             async with aclosing(self._think(self._first(free=free), free=free)) as thought:
                 async for event in thought:
@@ -159,9 +181,9 @@ class _BoundedThought:
     async def _spelt(self, delta: Delta) -> Delta:
         """`delta` with the tags that a server leaves out of texts as special tokens."""
         ids = delta_ids(delta)
-        if not isinstance(delta, TextDelta) or not any(tag in ids for tag in self._tags):
+        if not isinstance(delta, TextDelta) or not any(tag in ids for tag in self._form.ids):
             return delta
-        if THINK in delta.text or THINK_END in delta.text:
+        if any(tag in delta.text for tag in (*self._form.tags.opens, *self._form.tags.closes)):
             return delta
         return replace(delta, text=await self._tokens.decode(ids))
 
@@ -184,11 +206,11 @@ class _BoundedThought:
         if self._watch.thinking:
             if own_end and ids and not isinstance(ended and ended.stop, str):
                 ids = ids[:-1]  # the token with which the model ended its answer
-        elif self._tags[1] in ids:
-            ids = ids[: ids.index(self._tags[1])]
+        elif self._form.ids[1] in ids:
+            ids = ids[: ids.index(self._form.ids[1])]
         else:
             return ids, ()  # the model wrote the tag in several tokens
-        return ids, await self._tokens.encode(_END, special=True)
+        return ids, await self._tokens.encode(self._form.end, special=True)
 
     async def _answer(
         self, ids: tuple[int, ...], closing: tuple[int, ...], left_s: float | None
@@ -226,6 +248,7 @@ class _BoundedThought:
     def _whole(self, last: Completion) -> Completion:
         """The completion of a thought and an answer from one stream."""
         watch, usage = self._watch, self._usage
+        thought = min(watch.thought, usage.completion_tokens) if watch.ids else None
         return replace(
             last,
             text="".join(self._text),
@@ -233,7 +256,7 @@ class _BoundedThought:
             token_ids=last.token_ids or tuple(watch.ids),
             logprobs=last.logprobs or tuple(watch.logprobs),
             top_logprobs=last.top_logprobs or tuple(watch.top_logprobs),
-            usage=replace(usage, reasoning_tokens=min(watch.thought, usage.completion_tokens)),
+            usage=replace(usage, reasoning_tokens=thought if watch.thought else 0),
         )
 
     def _joined(self, last: Completion, closing: tuple[int, ...]) -> Completion:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from weft.core.ports.model import Delta, ReasoningDelta, TextDelta, ToolCallDelta
 from weft.serving.text import ReasoningParser
+from weft.serving.text.reasoning_forms import TAGS, ReasoningTags
 
 
 class ThoughtWatch:
@@ -14,8 +15,8 @@ class ThoughtWatch:
     `thought` and `answer` count tokens: the ids of a piece, else 1. Tags belong to the thought.
     """
 
-    def __init__(self, *, opened: bool) -> None:
-        self._parser = ReasoningParser(opened=opened, known=True)
+    def __init__(self, *, opened: bool, tags: ReasoningTags = TAGS["think"]) -> None:
+        self._parser = ReasoningParser(tags, opened=opened, known=True)
         self._opened = opened
         self._waiting = TextDelta("")  # ids and log probabilities whose text is held back
         self._undecided = 0

@@ -120,9 +120,10 @@ class NodeConversation:
             await client.start(context.log)
         earlier = [f"{_SUMMARY} {before}"] if before else []
         said = "\n\n".join([*earlier, *map(_spoken, messages)])
+        thought = 0 if (await client.capabilities()).thinking else None
         request = ModelRequest(
             (Message("user", f"{_ASK}\n\n<conversation>\n{said}\n</conversation>"),),
-            sampling=Sampling(max_tokens=_SUMMARY_TOKENS, temperature=0),
+            sampling=Sampling(_SUMMARY_TOKENS, temperature=0, thinking_tokens=thought),
             priority=context.priority,
             program=context.program,
             timeout_s=context.time_left(),

@@ -17,15 +17,18 @@ from weft.core.errors import (
 from weft.core.generated_text import is_blank, without_thought
 from weft.core.ids import item
 from weft.core.ports import (
+    BOUND_THOUGHT_HINT,
     THOUGHT_HINT,
     Delta,
     ModelClient,
     ModelRequest,
+    ReasoningDelta,
     Sampling,
     Startable,
     TextDelta,
     UsageMeter,
     complete,
+    only_thought,
 )
 from weft.core.schema import TypeSchema
 from weft.core.values import Completion, JsonSchema, Message, ToolSpec
@@ -192,19 +195,27 @@ class _NodeModelCall:
     ) -> tuple[Any, Completion, ModelOutputError | None]:
         """The node's value and the answer, or the error that another answer may repair."""
         text: list[str] = []
+        thought: list[str] = []
 
         def show(delta: Delta) -> None:
             if isinstance(delta, TextDelta):
                 text.append(delta.text)
                 context.stream(delta.text, len(delta.token_ids) or 1)
+            elif isinstance(delta, ReasoningDelta):
+                thought.append(delta.text)
 
         meter = UsageMeter(request)
         try:
             completion = await complete(client, request, show, meter)
         except ModelOutputError as error:
+            written = Completion(
+                "".join(text), "error", model=client.model, reasoning="".join(thought)
+            )
+            if isinstance(error, OutputTruncated) and only_thought(written):
+                raise _empty_answer(written, cut_off=True) from error
             if request.schema is None or not text or not _is_repairable(error):
                 raise
-            return None, Completion("".join(text), "error", model=client.model), error
+            return None, written, error
         finally:
             context.spend(meter.usage)
         context.decoded(completion.decoding)
@@ -282,7 +293,9 @@ class _NodeModelCall:
         calls = await _calls(completion, tools) if tools else []
         schema = self._schema
         empty = not calls and schema is None and is_blank(without_thought(completion.text))
-        if empty and not self._step.allow_empty:
+        if (empty and not self._step.allow_empty) or (
+            schema is not None and only_thought(completion)
+        ):
             raise _empty_answer(completion, cut_off=cut_off)
         if not tools and schema is not None:  # complete JSON is the whole answer
             answer = await read_answer_async(completion.text, schema, cut_at=_cut_at(completion))
@@ -339,7 +352,7 @@ def _empty_answer(completion: Completion, *, cut_off: bool) -> ModelOutputError:
         return OutputTruncated(f"{name} answered nothing: {what}", hint=hint, retryable=False)
     if completion.reasoning or not is_blank(completion.text):
         what = f"{name} answered nothing after its thought"
-        return ModelOutputError(what, hint="bound the thought with thinking_tokens, or try `retry`")
+        return ModelOutputError(what, hint=f"{BOUND_THOUGHT_HINT}; or try `retry`")
     hint = "where that is an answer, say `allow_empty: true`; else try `retry`"
     return ModelOutputError(f"{name} answered nothing", hint=hint)
 

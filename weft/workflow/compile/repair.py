@@ -8,6 +8,7 @@ from typing import Final
 
 from weft.core.errors import ModelOutputError
 from weft.core.events import jsonable
+from weft.core.generated_text import without_thought
 from weft.core.ports import ModelRequest
 from weft.core.values import Completion, Message
 
@@ -21,9 +22,10 @@ def with_error(
 ) -> ModelRequest:
     """`request` for another answer than `completion`, which `error` says is wrong.
 
-    Calls of tools get the error as their result. Of a long answer the end is left out.
+    Calls of tools get the error as their result. The thought before the answer is left out, and of
+    a long answer the end.
     """
-    text = completion.text[:_MOST_ANSWER_CHARS]
+    text = without_thought(completion.text).strip()[:_MOST_ANSWER_CHARS]
     said = Message("assistant", text or _NO_TEXT, completion.tool_calls)
     wrong = f"Your answer cannot be used: {error.message}."
     if completion.tool_calls:

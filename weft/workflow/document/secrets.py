@@ -28,8 +28,8 @@ def redactor_of(unit: Unit, hidden: Iterable[str] = ()) -> Redactor:
     From now on this process redacts them in all of its output.
     """
     names = secret_names(unit)
-    know_secrets([*names, *hidden])
-    return redactor_for({**_again(hidden), **named_secrets(names)})
+    known = know_secrets([*names, *hidden])
+    return redactor_for({**_again(hidden), **named_secrets(names, known)})
 
 
 def redactor_here() -> Redactor:

@@ -65,6 +65,8 @@ class Unit:
 
     def everything(self) -> list[Unit]:
         """The unit and all units that it includes, each once."""
+        if not self.includes:
+            return [self]
         units = {self: None}
         todo = [self]
         for unit in todo:
@@ -111,6 +113,12 @@ class Unit:
         located = source.error(error.message, place, error.hint)
         located.node, located.path = error.node, path
         raise located from error
+
+    def line_of(self, path: KeyPath) -> str | None:
+        """The file and the line of the value at `path`, as `flow.yaml:3`; None without a file."""
+        if self.origin is None:
+            return None
+        return f"{self.origin.source.file}:{place_of(self.origin.tree, path).line}"
 
     def fail_in(self, error: BadExpression, path: KeyPath) -> NoReturn:
         """Raise the error of a template in the value at `path`."""

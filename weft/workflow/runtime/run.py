@@ -144,8 +144,14 @@ class FlowRun(Generic[Out]):
         waits = settings.questions == "wait" or settings.questions is None
         self._answers = RunAnswers(settings.answers, settings.answer, waits=waits)
         answering = [self._answers.subscription] if self._answers.needed else []
-        services = Services(self._tools, models, history, options.seed, findings=self.findings)
-        services = replace(services, conversations=self._conversations)
+        services = Services(
+            self._tools,
+            models,
+            history,
+            options.seed,
+            findings=self.findings,
+            conversations=self._conversations,
+        )
         if recording is not None:
             run = recording.run
         else:

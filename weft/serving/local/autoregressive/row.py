@@ -193,7 +193,8 @@ class AnswerRow:
 
         position = len(self._answer.token_ids)
         if self.speculation is None:
-            walk = AcceptedPath((), chooser.rng.token(distribution_at(ROOT), position))
+            token = chooser.token(logits.host[0], position) if chosen is None else chosen[0]
+            walk = AcceptedPath((), token)
         else:
             walk = self.speculation.walk(draft, distribution_at, chooser.rng, position)
         chooser.take(walk.bonus)

@@ -60,6 +60,17 @@ class TokenChooser:
             self._grammar.restrict(logits)
         return self.params.distribution(logits)
 
+    def token(self, logits: NDArray[np.float32], position: int) -> int:
+        """The next token, of the answer's `position`: drawn from `distribution`. logits: modified.
+
+        Raises: as `distribution`.
+        """
+        if not self.params.greedy or self.forced or self.finished:
+            return self.rng.token(self.distribution(logits), position)
+        if self._grammar is not None:
+            self._grammar.restrict(logits)
+        return int(logits.argmax())
+
     def take(self, token: int) -> None:
         """Continue the answer with `token`, which the distribution allows."""
         if self.finished:

@@ -30,6 +30,7 @@ _PDF: Final = "application/pdf"
 _TEXT: Final = "text/"
 _CHOICES: Final = {"auto": "auto", "none": "none", "required": "any"}
 _NO_THOUGHT: Final = "none"
+_LEAST_THOUGHT: Final = 1024
 
 
 def body_of(
@@ -52,7 +53,11 @@ def body_of(
         body["tool_choice"] = {"type": _CHOICES[request.tool_choice]}
     if sampling.stop:
         body["stop_sequences"] = _stops(sampling.stop, who)
-    return body | _output_config(request, card, who) | _thinking(sampling, card, options, who)
+    return (
+        body
+        | _output_config(request, card, who)
+        | _thinking(sampling, card, options, who, body["max_tokens"])
+    )
 
 
 def sampled(sampling: Sampling, options: ProviderOptions, who: str) -> Body:
@@ -90,7 +95,10 @@ def _output_config(request: ModelRequest, card: ModelCard, who: str) -> Body:
     return {"output_config": config} if config else {}
 
 
-def _thinking(sampling: Sampling, card: ModelCard, options: ProviderOptions, who: str) -> Body:
+def _thinking(
+    sampling: Sampling, card: ModelCard, options: ProviderOptions, who: str, most: int
+) -> Body:
+    """`most`: the tokens of thought and answer together."""
     wanted: ThinkingMode | int | None = options.thinking
     if sampling.thinking_tokens is not None:
         wanted = sampling.thinking_tokens or "disabled"
@@ -108,8 +116,25 @@ def _thinking(sampling: Sampling, card: ModelCard, options: ProviderOptions, who
     if mode != "disabled":
         thinking["display"] = "summarized"
     if isinstance(wanted, int):
+        key = "thinking" if sampling.thinking_tokens is None else "thinking_tokens"
+        _check_budget(key, wanted, most, who)
         thinking["budget_tokens"] = wanted
     return {"thinking": thinking}
+
+
+def _check_budget(key: str, wanted: int, most: int, who: str) -> None:
+    """Raises: `CapabilityError` for a budget that the API refuses; `key` is its setting."""
+    if wanted < _LEAST_THOUGHT:
+        raise CapabilityError(
+            f"{who} does not take {key}: {wanted}; its least thought is {_LEAST_THOUGHT:,} tokens",
+            hint=f"set {key} to {_LEAST_THOUGHT} or more, or switch the thought off with"
+            " reasoning_effort: none",
+        )
+    if wanted >= most:
+        raise CapabilityError(
+            f"{who} does not take {key}: {wanted}: it counts within max_tokens, which is {most}",
+            hint=f"raise max_tokens above {wanted}, or lower {key}",
+        )
 
 
 def _stops(stops: tuple[str, ...], who: str) -> list[str]:

@@ -79,6 +79,7 @@ class MessageReader(EventReader):
                 self._blocks[index] = {"type": "thinking", "signature": ""}
                 return self._thought(index, block.thinking)
             case "redacted_thinking":
+                self._answer.thinks = True
                 self._blocks[index] = {"type": "redacted_thinking", "data": block.data}
             case "tool_use":
                 self._blocks[index] = {"type": "tool_use", "id": block.id, "name": block.name}
@@ -123,7 +124,7 @@ class MessageReader(EventReader):
         self._answer.cached_tokens = self._cached
         self._answer.completion_tokens = count(usage.output_tokens)
         details = usage.output_tokens_details
-        self._answer.reasoning_tokens = count(getattr(details, "thinking_tokens", 0))
+        self._answer.reasoning_tokens = count(getattr(details, "thinking_tokens", 0)) or None
 
     def _end(self, delta: Any) -> None:
         reason = delta.stop_reason

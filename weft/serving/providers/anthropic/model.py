@@ -19,7 +19,6 @@ from weft.serving.providers.card import ModelCard
 from weft.serving.providers.connections import REQUEST_ID
 from weft.serving.providers.failure import StatusFailure
 from weft.serving.providers.model import NO_PAGE, ProviderModel
-from weft.serving.providers.options import ProviderOptions
 
 _MEDIA: Final = ("image", "file")
 _STATUSES: Final = {
@@ -48,26 +47,9 @@ class AnthropicModel(ProviderModel):
     address = "https://api.anthropic.com"
     key_variable = "ANTHROPIC_API_KEY"
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        api_key_env: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        options: ProviderOptions | None = None,
-    ) -> None:
+    def _connect(self) -> None:
         with optional_packages("models of the Anthropic API"):
             import anthropic
-        super().__init__(
-            model,
-            base_url=base_url,
-            api_key=api_key,
-            api_key_env=api_key_env,
-            headers=headers,
-            options=options,
-        )
         version = self._options.api_version
         self._library = anthropic
         self._client = anthropic.AsyncAnthropic(

@@ -82,8 +82,9 @@ class ChunkReader(EventReader):
         of_tools = count(usage.tool_use_prompt_token_count)
         answer.prompt_tokens = count(usage.prompt_token_count) + of_tools
         answer.cached_tokens = count(usage.cached_content_token_count)
-        answer.reasoning_tokens = count(usage.thoughts_token_count)
-        answer.completion_tokens = count(usage.candidates_token_count) + answer.reasoning_tokens
+        thought = count(usage.thoughts_token_count)
+        answer.reasoning_tokens = thought or None
+        answer.completion_tokens = count(usage.candidates_token_count) + thought
 
     def _end(self, candidate: Any) -> None:
         reason = candidate.finish_reason.value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from weft.core.errors import ModelRequestError, WeftError
@@ -17,7 +17,6 @@ from weft.serving.providers.failure import StatusFailure
 from weft.serving.providers.gemini.body import config_of, contents_of
 from weft.serving.providers.gemini.events import ChunkReader
 from weft.serving.providers.model import NO_PAGE, ProviderModel
-from weft.serving.providers.options import ProviderOptions
 
 _MEDIA = ("image", "audio", "file")
 
@@ -33,27 +32,10 @@ class GeminiModel(ProviderModel):
     address = "https://generativelanguage.googleapis.com"
     key_variable = "GEMINI_API_KEY"
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        api_key_env: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        options: ProviderOptions | None = None,
-    ) -> None:
+    def _connect(self) -> None:
         with optional_packages("models of the Gemini API"):
             import google.genai.errors
             import google.genai.types
-        super().__init__(
-            model,
-            base_url=base_url,
-            api_key=api_key,
-            api_key_env=api_key_env,
-            headers=headers,
-            options=options,
-        )
         self._library = google.genai
         self._client = google.genai.Client(
             vertexai=False,

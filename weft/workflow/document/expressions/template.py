@@ -271,10 +271,10 @@ def _render(tree: Any, values: Mapping[str, Any]) -> Any:
     if kind is Template:
         return tree.render(values)
     if kind is dict:
-        return {
-            key: item.render(values) if type(item) is Template else _render(item, values)
-            for key, item in tree.items()
-        }
+        rendered = {}  # a comprehension would be one call more for every node
+        for key, item in tree.items():
+            rendered[key] = item.render(values) if type(item) is Template else _render(item, values)
+        return rendered
     if kind is list:
         return [_render(item, values) for item in tree]
     return tree

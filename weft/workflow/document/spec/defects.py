@@ -290,3 +290,13 @@ def check_keys(options: Mapping[str, Any], allowed: Collection[str], what: str =
     for key in options:
         if key not in allowed:
             raise BuildError(f"there is no {what} {key!r}", hint=choice_hint(key, sorted(allowed)))
+
+
+def check_choice(options: Mapping[str, Any], key: str, choices: Sequence[str]) -> None:
+    """Raises: `BuildError` when `options` has another value of `key` than None or a choice."""
+    value = options.get(key)
+    if value is not None and value not in choices:
+        raise BuildError(
+            f"the option `{key}` is one of {', '.join(choices)}, not {value!r:.60}",
+            hint=choice_hint(str(value), choices),
+        )

@@ -24,7 +24,8 @@ def declared_model(
 ) -> ModelClient:
     """`client` as the model that `unit` calls `name`, with its adapter; closed as `client` is.
 
-    The name is also that of the model's slots. `decode` is the default decoder of requests.
+    Its calls take the slots of that name; reports and errors call it as `client` does. `decode` is
+    the default decoder of requests.
     """
     adapter = adapter_of(name, unit)
     if isinstance(client, Tokenizing):
@@ -52,6 +53,11 @@ class _DeclaredModel:
 
     @property
     def model(self) -> str:
+        return self._client.model
+
+    @property
+    def slots(self) -> str:
+        """The name of its slots."""
         return self._name
 
     async def capabilities(self) -> Capabilities:

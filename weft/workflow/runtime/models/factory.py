@@ -18,6 +18,7 @@ from weft.core.keywords import refuses_unknown_keywords
 from weft.core.ports import ModelClient, ModelRequest, Sampling, complete
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec, Message
 from weft.workflow.document.defect_log import DefectLog
+from weft.workflow.document.source import KeyPath
 from weft.workflow.document.spec.declarations import Model, ModelSpec
 from weft.workflow.document.spec.defects import first_defect
 from weft.workflow.document.unit import Unit
@@ -195,16 +196,31 @@ def unset_keys(unit: Unit, given: Container[str] = ()) -> list[str]:
 
     Not a defect: a file may be checked where it does not run, and many servers need no key.
     """
-    return [
-        f"the model {name}: the environment variable {spec.api_key_env} is not set; its requests "
-        "have no key"
-        for included in unit.everything()
-        for name, spec in included.document.models.items()
-        if name not in given
-        and name not in included.clients
-        and spec.api_key_env is not None
-        and not os.environ.get(spec.api_key_env)
-    ]
+    notes = []
+    for included in unit.everything():
+        for name, spec in included.document.models.items():
+            variable = _key_variable(spec)
+            replaced = name in given or name in included.clients
+            if not replaced and variable is not None and not os.environ.get(variable):
+                notes.append(
+                    f"the model {name}: the environment variable {variable} is not set; its "
+                    f"requests have no key ({_key_hint(included, name, spec)})"
+                )
+    return notes
+
+
+def _key_variable(spec: ModelSpec) -> str | None:
+    if spec.use in ("anthropic", "gemini"):
+        variable: str | None = client_kind(spec.use).key_variable(spec)
+        return variable
+    return spec.api_key_env
+
+
+def _key_hint(unit: Unit, name: str, spec: ModelSpec) -> str:
+    """Where the model is declared, if in a file, and what to do about its key."""
+    line = unit.line_of(("models", name, "api_key_env" if spec.api_key_env else "use"))
+    place = "" if line is None else f"{line}; "
+    return f"{place}set it, or name another in `api_key_env`"
 
 
 def _check_declared(unit: Unit, name: str, spec: ModelSpec) -> None:
@@ -215,7 +231,8 @@ def _check_declared(unit: Unit, name: str, spec: ModelSpec) -> None:
         elif ":" in spec.use:
             _factory(unit, spec)
     except WeftError as error:
-        unit.fail(build_error(error), ("models", name, _key(spec, error)))
+        at_key = error.message.startswith("there is no ")
+        unit.fail(build_error(error), ("models", name, *_place(spec, error)), at_key=at_key)
     try:
         check_moderator(unit, name)
     except WeftError as error:
@@ -226,15 +243,25 @@ def _check_declared(unit: Unit, name: str, spec: ModelSpec) -> None:
         check_strategy(unit, spec.think, ("models", name, "think"))
 
 
-def _key(spec: ModelSpec, error: WeftError) -> str:
-    """The key that an error of a declaration is about."""
+def _place(spec: ModelSpec, error: WeftError) -> KeyPath:
+    """The keys, in a declaration, that an error of it is about."""
     if spec.use == "think":
-        return "model"
+        return ("model",)
     if spec.use == "route":
-        return "predictor" if spec.predictor and spec.predictor in error.message else "among"
+        learnt = spec.predictor and spec.predictor in error.message
+        return ("predictor" if learnt else "among",)
     if error.message.startswith("`base_url`"):
-        return "base_url"
-    return "options" if "option" in error.message else "use"
+        return ("base_url",)
+    named = _named(spec.options, error.message)
+    return ("options", *named) if named or "option" in error.message else ("use",)
+
+
+def _named(options: Mapping[str, Any], message: str) -> KeyPath:
+    """The option that `message` names, and the key in it; empty: none."""
+    for key, value in options.items():
+        if f"`{key}`" in message or repr(key) in message:
+            return (key, *(_named(value, message) if isinstance(value, Mapping) else ()))
+    return ()
 
 
 def _spec(declared: str | Mapping[str, Any]) -> ModelSpec:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from weft.core.errors import BuildError
 from weft.workflow.document.spec.declarations import ModelSpec
-from weft.workflow.document.spec.defects import check_keys
+from weft.workflow.document.spec.defects import check_choice, check_keys
 from weft.workflow.runtime.models.decoders import check_options, parse_decoder
 
 if TYPE_CHECKING:
@@ -30,7 +30,9 @@ def check(spec: ModelSpec) -> None:
 def options(spec: ModelSpec) -> LocalOptions:
     """The options of the model. Raises: `BuildError`."""
     from weft.serving.local import LocalOptions
+    from weft.serving.text import ReasoningStyle
 
+    check_choice(spec.options, "reasoning", ("auto", "none", *get_args(ReasoningStyle)))
     check_keys(spec.options, {each.name for each in fields(LocalOptions)})
     given = dict(spec.options)
     for key in _PYTHONS & given.keys():
