@@ -226,7 +226,7 @@ def test_a_recorded_flow_tells_what_is_unknown(cluster: LocalCluster, tmp_path: 
     inputs = {"numbers": list(range(60)), "file": str(tmp_path / "acted")}
     journal = tmp_path / "journal.sqlite"
     result = flow.run_sync(inputs, on=ray_of(cluster), run="far", journal=journal)
-    assert result.status == "partial"
+    assert result.status == "failed"
     pids = set(result.outputs["each"])
     assert len(pids) == 3
     assert os.getpid() not in pids
