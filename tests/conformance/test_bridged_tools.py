@@ -18,7 +18,13 @@ class TestBridgedTools(FarToolRunnerConformance):
     """Through the bridge, to workers in this process."""
 
     @pytest.fixture(autouse=True)
-    def bridge(self, tmp_path: Path) -> None:
+    def bridge(
+        self,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        tmp_path_factory: pytest.TempPathFactory,
+    ) -> None:
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.getbasetemp()))
         self._content = tmp_path
         self._bridge = FakeBridge()
 

@@ -9,6 +9,9 @@ import asyncio
 import os
 import secrets
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -233,3 +236,43 @@ def test_a_recorded_flow_tells_what_is_unknown(cluster: LocalCluster, tmp_path: 
     assert isinstance(result.errors[NodeId("dead")], EffectUnknown)
     assert [unsettled.tool for unsettled in result.unsettled] == ["dies"]
     assert (tmp_path / "acted").exists()
+
+
+KILLED = """
+import asyncio, os, signal, sys
+import tests.conformance.test_ray_tools as here
+from weft.agents.tools import Toolbox
+from weft.cluster.process import BRIDGES
+from weft.cluster.settings import Ray
+from weft.cluster.tools import RayTools
+
+async def main():
+    address, token_file, content = sys.argv[1:]
+    ray = Ray(address, token_file=token_file, content=content)
+    tools = RayTools(Toolbox(here.far_tools.square), ray)
+    tools.place(here.far_tools.square)
+    await tools.call("square", {"n": 1})
+    print(*BRIDGES.running(), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+
+
+def test_a_killed_weft_leaves_no_bridge(
+    cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    content = str(Path(cluster.folder, "content"))
+    ended = subprocess.run(
+        [sys.executable, "-c", KILLED, cluster.address, cluster.token_file, content],
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    assert ended.returncode == -signal.SIGKILL
+    bridge = Path("/proc", ended.stdout.decode().strip())
+    deadline = time.monotonic() + 30
+    while bridge.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not bridge.exists()
+    assert not list(tmp_path.glob("weft-bridge-*"))

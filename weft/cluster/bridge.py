@@ -11,10 +11,12 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import shutil
 import sys
 import threading
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
 from weft.cluster.frames import frame, read_frame
@@ -24,6 +26,7 @@ from weft.cluster.workers import Workers
 from weft.core.errors import ClusterError, WeftError, convert
 from weft.core.loggers import logger
 
+FOLDER_PREFIX: Final = "weft-bridge-"
 _MOST_POOLS: Final = 8
 """Pools of one package of code that stay when nobody uses them."""
 _logger = logger("cluster")
@@ -163,6 +166,9 @@ async def main(socket: str, address: str) -> None:
     channel = os.dup(1)
     os.dup2(2, 1)  # what Ray prints is no reply
     await serve(socket, RayWorkers(address), stop, channel)
+    folder = Path(socket).parent
+    if folder.name.startswith(FOLDER_PREFIX):  # its owner may have been killed
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

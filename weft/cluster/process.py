@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import weft
 from weft.agents.process_tree import environment, kill_group, new_mark
+from weft.cluster.bridge import FOLDER_PREFIX
 from weft.cluster.frames import frames
 from weft.cluster.host import error_of
 from weft.core.errors import ClusterError
@@ -32,7 +33,7 @@ class BridgeProcess:
     """A running bridge; `socket` is where clients connect. Raises, when made: `ClusterError`."""
 
     def __init__(self, command: list[str], settings: Mapping[str, str]) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="weft-bridge-")  # mode 0700
+        self._folder = tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX)  # mode 0700
         self.socket = str(Path(self._folder.name, "s"))
         self._mark = new_mark()
         log = Path(self._folder.name, "log")
