@@ -23,9 +23,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-import weft
 from weft.agents.process_tree import environment, kill_group, new_mark
-from weft.cluster.settings import home
+from weft.cluster.settings import home, python_path
 from weft.core.errors import BuildError, ClusterError
 from weft.core.extras import advice
 
@@ -194,12 +193,10 @@ def ray_start() -> list[str]:
 
 def node_environment(mark: str, token_file: str, passed: Sequence[str] = ()) -> dict[str, str]:
     """The variables of a node: the necessary ones, its token, and those named by the user."""
-    own = str(Path(weft.__file__).parent.parent)
-    path = os.environ.get("PYTHONPATH")
     return {
         **environment(mark, *passed),
         **HEALTH_CHECKS,
-        "PYTHONPATH": f"{own}{os.pathsep}{path}" if path else own,
+        "PYTHONPATH": python_path(),
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN_PATH": token_file,

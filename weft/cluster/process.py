@@ -15,11 +15,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-import weft
 from weft.agents.process_tree import environment, kill_group, new_mark
 from weft.cluster.bridge import FOLDER_PREFIX
 from weft.cluster.frames import frames
 from weft.cluster.host import error_of
+from weft.cluster.settings import python_path
 from weft.core.errors import ClusterError
 
 START_S: Final = 60.0
@@ -43,7 +43,7 @@ class BridgeProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env={**environment(self._mark), **_python_path(), **settings},
+                env={**environment(self._mark), "PYTHONPATH": python_path(), **settings},
                 start_new_session=True,
             )
         try:
@@ -88,12 +88,6 @@ class BridgeProcess:
             kill_group(self._process.pid, self._mark)
             self._process.wait()
         self._folder.cleanup()
-
-
-def _python_path() -> dict[str, str]:
-    own = str(Path(weft.__file__).parent.parent)
-    given = os.environ.get("PYTHONPATH")
-    return {"PYTHONPATH": own if not given else f"{own}{os.pathsep}{given}"}
 
 
 class BridgeCache:

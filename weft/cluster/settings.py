@@ -132,3 +132,9 @@ def _pool(name: object, given: object) -> Pool:
         if key not in _KEYS:
             raise unknown(BuildError, f"key of the pool {name}", str(key), _KEYS)
     return Pool(**given)
+
+
+def python_path() -> str:
+    """`PYTHONPATH` for a process that needs this weft, wherever it is started."""
+    own, given = str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")
+    return f"{own}{os.pathsep}{given}" if given else own
