@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from weft.cli import options
 from weft.cli.errors import report_errors
 from weft.cli.journal import journal_at
 from weft.cli.options import AsJson, Debug, JournalPlace
@@ -27,7 +28,7 @@ Examples:
   weft simulate last --fail search:0.1 --seeds 100
   weft simulate last --advise
   weft simulate --nodes 1000 --items 1000000 --seconds 2
-  weft simulate --nodes 100 --seconds 0.5 --result-bytes 2000000 --journal postgresql://db/weft
+  weft simulate --nodes 100 --seconds 500ms --result-bytes 2000000 --journal postgresql://db/weft
 """
 
 _OTHER = "--workers, --limit, --latency, --model-speed, --fail, --seeds and --advise"
@@ -36,7 +37,7 @@ _OTHER = "--workers, --limit, --latency, --model-speed, --fail, --seeds and --ad
 def simulate(
     run: Annotated[
         str | None,
-        typer.Argument(metavar="[RUN]", help="A run's id, the beginning of one, or last."),
+        typer.Argument(metavar="RUN", help="A run's id, the beginning of one, or last."),
     ] = None,
     workers: Annotated[
         int | None,
@@ -82,7 +83,9 @@ def simulate(
         int | None,
         typer.Option(metavar="N", help="Its items; else 50 for each slot.", min=1),
     ] = None,
-    seconds: Annotated[float, typer.Option(metavar="S", help="What an item takes.")] = 1.0,
+    seconds: Annotated[
+        str, typer.Option(metavar="TIME", help="What an item takes: 500ms, 30s or 2m.")
+    ] = "1s",
     slots: Annotated[
         int, typer.Option(metavar="N", help="Items at once on each machine.", min=1)
     ] = 8,
@@ -104,7 +107,7 @@ def simulate(
                 or any(given is not None for given in changes)
             ):
                 raise InputError(f"--nodes is not for a recorded run: leave RUN, {_OTHER} out")
-            cluster = (nodes, items, seconds, slots, result_bytes)
+            cluster = (nodes, items, options.seconds(seconds), slots, result_bytes)
             _cluster(*cluster, seed, journal, as_json=as_json)
             return
         if run is None:
@@ -126,21 +129,23 @@ def _cluster(
     from weft.cli.console import stdout
     from weft.cli.reports.cluster import print_cluster
     from weft.durability.simulate import measured_costs, simulate_cluster
+    from weft.durability.simulate.cluster_costs import JournalKind
     from weft.workflow.runtime.journals import file_of_journal
 
+    kind: JournalKind = "postgres" if file_of_journal(journal) is None else "sqlite"
     predicted = simulate_cluster(
         nodes=nodes,
         items=50 * nodes * slots if items is None else items,
         seconds=seconds,
         slots=slots,
         result_bytes=result_bytes,
-        costs=measured_costs("postgres" if file_of_journal(journal) is None else "sqlite"),
+        costs=measured_costs(kind),
         seed=seed,
     )
     if as_json:
         typer.echo(json_text(plain(predicted)))
         return
-    print_cluster(stdout(), predicted)
+    print_cluster(stdout(), predicted, seconds, kind)
 
 
 _Changes = tuple[int | None, list[str] | None, list[str] | None, list[str] | None, list[str] | None]

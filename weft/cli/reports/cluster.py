@@ -8,8 +8,9 @@ from typing import Final
 from rich.console import Console
 
 from weft.cli.console import table
-from weft.cli.text import amount, byte_size, duration
+from weft.cli.text import byte_size, duration
 from weft.durability.simulate.cluster import ClusterPrediction, Resource
+from weft.durability.simulate.cluster_costs import JournalKind
 
 _NAMES: Final[Mapping[Resource, str]] = {
     "slots": "machines",
@@ -21,15 +22,27 @@ _NAMES: Final[Mapping[Resource, str]] = {
 }
 
 
-def print_cluster(console: Console, predicted: ClusterPrediction) -> None:
-    """Print what it takes, and what each part allows, the limit marked."""
+_JOURNALS: Final[Mapping[JournalKind, str]] = {
+    "none": "none",
+    "sqlite": "a file",
+    "postgres": "PostgreSQL",
+}
+
+
+def print_cluster(
+    console: Console, predicted: ClusterPrediction, seconds: float, journal: JournalKind
+) -> None:
+    """Print what items of so many seconds take, and what each part allows, the limit marked."""
     shown = table("~", "~", header=False)
-    shown.add_row("items", f"{predicted.items:,} on {amount(predicted.slots, 'slot')}")
+    shown.add_row("items", f"{predicted.items:,} of {duration(seconds)}")
+    shown.add_row("slots", f"{predicted.slots:,}")
     shown.add_row("predicted", duration(predicted.wall_s))
     shown.add_row("without overhead", duration(predicted.ideal_s))
+    shown.add_row("items a second", f"{predicted.items / predicted.wall_s:,.0f}")
     shown.add_row("machines busy", f"{predicted.efficiency:.0%}")
     shown.add_row("memory of the process", byte_size(predicted.memory_bytes))
-    shown.add_row("journal", byte_size(predicted.journal_bytes))
+    kept = byte_size(predicted.journal_bytes)
+    shown.add_row("journal", f"{_JOURNALS[journal]}, {kept}")
     console.print(shown)
     parts = table("~part", ">busy", ">items/s at most", "~")
     for name, title in _NAMES.items():

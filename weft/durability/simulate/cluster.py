@@ -30,9 +30,9 @@ class ClusterPrediction:
     """What a map over a cluster would take.
 
     `ideal_s`: without any cost but the items' own time. `busy`: for each resource the share of the
-    run in which it works. `capacity`: the items a second that each allows if the others take no
-    time, and steps and messages are full; `process` is the scheduler, its journal and its messages,
-    one after the other.
+    run in which it works. `capacity`: the items a second that each could do if the others took no
+    time, with steps and messages as full as they were; `process` is the scheduler, its journal and
+    its messages, one after the other.
     `memory_bytes`: of the scheduling process; `journal_bytes`: on the disk.
     """
 
@@ -79,11 +79,12 @@ def simulate_cluster(
         raise InputError("a cluster has at least one machine, with at least one slot")
     if not 1 <= items <= MOST_ITEMS:
         raise InputError(f"{items:,} items: between 1 and {MOST_ITEMS:,} can be simulated")
-    if not (0 < seconds < inf and 0 <= spread <= 1 and result_bytes >= 0):
-        raise InputError(
-            "an item takes more than 0 seconds, its spread is a share from 0 to 1, and its result "
-            "has 0 bytes or more"
-        )
+    if not 0 < seconds < inf:
+        raise InputError(f"an item takes more than 0 seconds, not {seconds:g}")
+    if not 0 <= spread <= 1:
+        raise InputError(f"the spread of an item's time is a share from 0 to 1, not {spread:g}")
+    if result_bytes < 0:
+        raise InputError(f"a result has 0 bytes or more, not {result_bytes}")
     drawn = _Items(items, seconds, spread, result_bytes, random.Random(seed))  # noqa: S311
     return _MapSimulator(drawn, costs or measured_costs(), nodes, slots).run()
 
@@ -176,21 +177,7 @@ class _MapSimulator:
             ideal_s=worked_s["slots"],
             steps=steps,
             busy={name: seconds / wall_s for name, seconds in worked_s.items()},
-            capacity=self._capacity(),
+            capacity={name: items / s for name, s in worked_s.items() if s > 0},
             memory_bytes=items * self._costs.node_bytes,
             journal_bytes=items * self._costs.record_bytes,
         )
-
-    def _capacity(self) -> dict[Resource, float]:
-        """Items a second of each resource, where steps and messages are as full as they get."""
-        message = self._costs.message
-        a_item_s: dict[Resource, float] = {
-            "slots": self._items.seconds / (self._nodes * self._slots),
-            "scheduler": self._costs.scheduler.node_s,
-            "journal": self._costs.journal.node_s,
-            "messages": message.step_s / min(BATCH, self._slots) + message.node_s,
-            "store": self._store_s,
-        }
-        one_process: tuple[Resource, ...] = ("scheduler", "journal", "messages")
-        a_item_s["process"] = sum(a_item_s[name] for name in one_process)
-        return {name: 1 / seconds for name, seconds in a_item_s.items() if seconds > 0}
