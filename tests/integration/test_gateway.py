@@ -105,9 +105,9 @@ class Served:
         self.folder = folder
 
     @property
-    def healthy(self) -> bool:
+    def ready(self) -> bool:
         root = self.url.removesuffix("/v1")
-        asked = httpx2.get(root + "/healthz", trust_env=False, timeout=PATIENCE_S)
+        asked = httpx2.get(root + "/readyz", trust_env=False, timeout=PATIENCE_S)
         return asked.status_code == 200
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
@@ -425,7 +425,7 @@ def test_the_end_waits_for_answers_and_refuses_new_ones(folder: Path) -> None:
             task = asyncio.create_task(api.chat.completions.create(model="late", messages=HELLO))
             await until(lambda: counter(served, "weft_gateway_running") == 1)
             served.process.send_signal(signal.SIGINT)
-            await until(lambda: not served.healthy)
+            await until(lambda: not served.ready)
             with pytest.raises(openai.InternalServerError) as raised:
                 await api.chat.completions.create(model="late", messages=HELLO)
             assert raised.value.status_code == 503
@@ -445,7 +445,7 @@ def test_the_end_cuts_off_what_takes_too_long(folder: Path, signals: int, drain:
             assert await anext(aiter(stream))
             served.process.send_signal(signal.SIGTERM)
             if signals == 2:
-                await until(lambda: not served.healthy)
+                await until(lambda: not served.ready)
                 served.process.send_signal(signal.SIGTERM)
             with pytest.raises((openai.APIError, httpx2.TransportError)):
                 async for _ in stream:

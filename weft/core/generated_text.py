@@ -74,7 +74,6 @@ _BEGUN: Final = (
 _HEADLESS: Final = (THINK_END, "[/THINK]")
 """Ends of thoughts whose beginning may be in the prompt."""
 _LONGEST_BEGIN: Final = max(len(begin) for begin, _ in _BEGUN)
-_LONGEST_END: Final = max(len(end) for _, end in _BEGUN)
 
 
 class ThoughtCounter:
@@ -94,12 +93,15 @@ class ThoughtCounter:
         self._total += tokens
         if len(self._head) < _LONGEST_BEGIN:
             self._head = (self._head + text).lstrip()[:_LONGEST_BEGIN]
-        recent = self._tail + text
+        recent = self._tail + text if self._tail else text
+        begun = len(recent)
         for end in (*_HEADLESS, *(end for _, end in self._form())):
             # An end that is all in the tail was counted before.
             if recent.find(end, max(0, len(self._tail) - len(end) + 1)) >= 0:
                 self._closed = self._total
-        self._tail = recent[1 - _LONGEST_END :]
+            at = recent.find(end[0], max(0, len(recent) - len(end) + 1))
+            begun = min(begun, at) if at >= 0 else begun
+        self._tail = recent[begun:]
 
     @property
     def found(self) -> bool:
