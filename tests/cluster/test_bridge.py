@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import weft
 from tests.cluster import far_tools
 from tests.cluster.fake_workers import FakeBridge, FakeWorker, FakeWorkers
 from tests.cluster.tasks import all_of
@@ -21,6 +22,7 @@ from weft.core.errors import (
     ClusterError,
     EffectUnknown,
     NotDone,
+    PlacementError,
     ToolRaised,
     WeftError,
     WorkerLost,
@@ -350,6 +352,33 @@ def test_tools_go_to_the_pool_of_their_label(tmp_path: Path) -> None:
 
     pools = {"gpu": Pool(("gpu",)), "default": Pool()}
     assert run(tmp_path, case, far, pools=pools) == {"c"}
+
+
+def test_labels_that_no_node_has_are_refused_before_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bridge = FakeBridge()
+    monkeypatch.setattr(RayTools, "_open", lambda _, *ends: bridge.connect(*ends))
+
+    async def ended(*labels: str) -> weft.FlowResult[Any]:
+        flow = weft.Flow("labelled")
+        flow.output(one=flow.tool(far_tools.square, n=3))
+        ray = Ray(content=tmp_path, pools={"default": Pool(labels)})
+        return await flow.run(on=ray)
+
+    async def main() -> None:
+        assert (await ended("gpu")).outputs == {"one": 9}
+        began = len(bridge.workers.started)
+        with pytest.raises(PlacementError, match=r"square .*default.* the label big ") as raised:
+            await ended("gpu", "big")
+        assert "weft cluster up --label 1=big" in str(raised.value.hint)
+        assert len(bridge.workers.started) == began
+        bridge.workers.labels["a"] = ("big",)
+        with pytest.raises(PlacementError, match="the label gpu and big "):
+            await ended("gpu", "big")
+        await bridge.aclose()
+
+    asyncio.run(main())
 
 
 def test_other_errors_of_a_worker_are_no_end_of_others(tmp_path: Path) -> None:

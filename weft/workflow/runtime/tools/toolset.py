@@ -170,6 +170,10 @@ class Toolset:
         self._server_specs[unit, name] = {spec.name: spec for spec in specs}
         return source
 
+    async def check_placement(self) -> None:
+        """Raises: `PlacementError` where the cluster has no node for a tool's pool."""
+        await self._placement.check()
+
     async def aclose(self) -> None:
         """Stop all servers that were started, and leave the cluster."""
         await self._placement.aclose()
