@@ -225,6 +225,7 @@ def test_a_key_of_its_own_stays_when_the_call_is_repeated(tmp_path: Path) -> Non
 def test_a_call_that_kills_every_worker_ends(tmp_path: Path) -> None:
     workers = FakeWorkers()
     killed: list[str] = []
+    said: list[str] = []
 
     def prepare(worker: FakeWorker) -> None:
         async def die() -> None:
@@ -238,8 +239,12 @@ def test_a_call_that_kills_every_worker_ends(tmp_path: Path) -> None:
     async def case(tools: RayTools, _: FakeBridge) -> None:
         await tools.call("square", {"n": 1})
 
-    with pytest.raises(WorkerLost):
+    lost = r"square: a worker on name of [abc] was lost: ConnectionError, after it was sent 8 times"
+    with tool_logs(said.append), pytest.raises(WorkerLost, match=lost):
         run(tmp_path, case, far_tools.square, workers=workers)
+    assert [line.rpartition("; ")[2] for line in said] == [
+        f"it is sent again ({number} of {MAX_SENDINGS})" for number in range(2, MAX_SENDINGS + 1)
+    ]
     assert len(killed) == MAX_SENDINGS
 
 

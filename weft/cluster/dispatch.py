@@ -26,7 +26,7 @@ MAX_OPEN: Final = 4_096
 """Calls of one route that are with the bridge; more wait here."""
 MAX_OPEN_BYTES: Final = 16 * 1024 * 1024
 MAX_SENDINGS: Final = 8
-"""How often a call that may be repeated is sent, before its loss is an error."""
+"""How often a call that may be repeated is sent in all, before its loss is an error."""
 _REPEATED: Final = ("pure", "idempotent")
 
 
@@ -306,10 +306,14 @@ class Dispatcher:
             hint = "a person must say whether it was carried out"
             _fail(call, EffectUnknown(f"{call.ref.name}: {why}", hint=hint))
         elif call.effect in _REPEATED and call.sendings < MAX_SENDINGS:
+            call.sink(
+                f"{call.ref.name}: {why}; it is sent again ({call.sendings + 1} of {MAX_SENDINGS})"
+            )
             lane.waiting.append(call)
             self._schedule(lane)
         else:
-            _fail(call, WorkerLost(f"{call.ref.name}: {why}"))
+            times = f", after it was sent {call.sendings} times" if call.sendings > 1 else ""
+            _fail(call, WorkerLost(f"{call.ref.name}: {why}{times}"))
 
     def _lost_link(self) -> None:
         self._link = None

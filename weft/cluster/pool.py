@@ -176,7 +176,7 @@ class WorkerPool:
         for call, client in member.open.items():
             clients.setdefault(client, []).append(call)
         why = "it gave no sign" if isinstance(error, TimeoutError) else type(error).__name__
-        why = f"a worker on {member.worker.node} was lost: {why}"
+        why = f"a worker on {member.worker.name} was lost: {why}"
         for client, calls in clients.items():
             self._tell(client, {"kind": "lost", "calls": calls, "why": why}, b"")
         member.open.clear()

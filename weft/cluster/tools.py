@@ -21,7 +21,7 @@ from weft.cluster.frames import read_json
 from weft.cluster.host import INLINE_BYTES, error_of
 from weft.cluster.link import BridgeLink, Connect
 from weft.cluster.nodes import check_ray, running_cluster
-from weft.cluster.settings import Ray, no_node, start_hint
+from weft.cluster.settings import Ray, home, no_node, start_hint
 from weft.core.call_context import current_key
 from weft.core.errors import ClusterError, PlacementError, WeftError, convert
 from weft.core.ports import BoundTool
@@ -231,9 +231,9 @@ def _encoded(tool: Tool[..., Any], arguments: Mapping[str, Any]) -> bytes | Weft
 
 
 def ray_settings(token_file: str | Path | None) -> dict[str, str]:
-    """The variables of a driver of Ray: the user's own, and the file of the token."""
+    """The variables of a driver of Ray: the user's own, its token, the folder of weft."""
     own = {name: value for name, value in os.environ.items() if name.startswith("RAY_")}
-    own["RAY_USAGE_STATS_ENABLED"] = "0"
+    own |= {"RAY_USAGE_STATS_ENABLED": "0", "WEFT_HOME": str(home())}
     if token_file is not None:
         own |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token_file)}
     return own
