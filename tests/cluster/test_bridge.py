@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tests.cluster.fake_workers import FakeBridge, FakeWorker, FakeWorkers
 from tests.cluster.tasks import all_of
 from weft.agents.tools import Tool, Toolbox, tool, tool_logs
 from weft.cluster.dispatch import MAX_BATCH, MAX_SENDINGS
+from weft.cluster.process import BRIDGES
 from weft.cluster.settings import Pool, Ray
 from weft.cluster.tools import RayTools
 from weft.core.call_context import keyed
@@ -318,6 +320,23 @@ def test_a_bridge_that_cannot_be_started_is_tried_once_for_a_call(tmp_path: Path
 
     asyncio.run(main())
     assert len(tried) == 2
+
+
+def test_a_port_where_nobody_listens_starts_no_bridge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weft.cluster.tools.check_ray", lambda: None)  # it may be missing
+    with socket.socket() as bound:  # it does not listen
+        bound.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{bound.getsockname()[1]}"
+        flow = weft.Flow("nowhere")
+        flow.output(one=flow.tool(far_tools.square, n=3))
+        before = BRIDGES.running()
+        result = flow.run_sync(on=Ray(address, content=tmp_path))
+        (error,) = result.errors.values()
+        assert isinstance(error, ClusterError)
+        assert f"{address} has no Ray cluster" in error.message
+        assert BRIDGES.running() == before
 
 
 def test_a_bridge_that_ends_loses_what_was_sent_and_nothing_else(tmp_path: Path) -> None:

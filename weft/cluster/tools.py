@@ -19,7 +19,7 @@ from weft.cluster.code import PackedTool, packed, packed_tool
 from weft.cluster.dispatch import Dispatcher, PoolRoute
 from weft.cluster.frames import read_json
 from weft.cluster.host import INLINE_BYTES, error_of
-from weft.cluster.link import BridgeLink, Connect
+from weft.cluster.link import BridgeLink, Connect, check_listener
 from weft.cluster.nodes import check_ray, running_cluster
 from weft.cluster.settings import Ray, home, no_node, start_hint
 from weft.core.call_context import current_key
@@ -191,6 +191,7 @@ class RayTools:
         if not address:
             here = running_cluster()
             address, token = here.address, token or here.token_file
+        await check_listener(address)
         command = [*COMMAND, address]
         return await BridgeLink.open(command, ray_settings(token), received, ended)
 
