@@ -41,7 +41,7 @@ async def check_listener(address: str) -> None:
     except OSError as error:  # TimeoutError, too
         why = "gives no answer" if isinstance(error, TimeoutError) else "has no Ray cluster"
         raise ClusterError(
-            f"{address} {why}: {error or 'it took too long'}",
+            f"{address} {why}: {str(error) or 'it took too long'}",
             hint="is it up (`weft cluster status`), and is this its address?",
         ) from error
     writer.close()
