@@ -90,6 +90,19 @@ def test_the_report_of_the_brief() -> None:
     assert_golden(GOLDEN / "cli_report.txt", reported(brief_run()))
 
 
+def test_the_general_limit_has_no_name() -> None:
+    node = NodeId("last")
+    told = reported(
+        [
+            RunStarted(RunId("r"), "a", "", (NodeInfo(node, "tool"),), {"": 8}),
+            NodeStarted(node, 1, 9.0),
+            NodeFinished(node, Outcome("succeeded"), 10.0),
+            RunFinished("succeeded", Usage(), (), 10.0, ()),
+        ]
+    )
+    assert "Waiting for a free slot (limit 8) took 90%" in told
+
+
 def test_the_lines_of_the_brief() -> None:
     assert_golden(GOLDEN / "cli_lines.txt", lines(brief_run()))
 

@@ -28,6 +28,7 @@ class FakeWorker:
 
     def __init__(self, node: str, process: WorkerProcess) -> None:
         self.node = node
+        self.name = f"name of {node}"
         self.process = process
         self.batches: list[int] = []
         self.bytes = 0

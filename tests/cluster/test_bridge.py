@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import weft
 from tests.cluster import far_tools
 from tests.cluster.fake_workers import FakeBridge, FakeWorker, FakeWorkers
 from tests.cluster.tasks import all_of
 from weft.agents.tools import Tool, Toolbox, tool, tool_logs
 from weft.cluster.dispatch import MAX_BATCH, MAX_SENDINGS
+from weft.cluster.process import BRIDGES
 from weft.cluster.settings import Pool, Ray
 from weft.cluster.tools import RayTools
 from weft.core.call_context import keyed
@@ -21,6 +24,7 @@ from weft.core.errors import (
     ClusterError,
     EffectUnknown,
     NotDone,
+    PlacementError,
     ToolRaised,
     WeftError,
     WorkerLost,
@@ -223,6 +227,7 @@ def test_a_key_of_its_own_stays_when_the_call_is_repeated(tmp_path: Path) -> Non
 def test_a_call_that_kills_every_worker_ends(tmp_path: Path) -> None:
     workers = FakeWorkers()
     killed: list[str] = []
+    said: list[str] = []
 
     def prepare(worker: FakeWorker) -> None:
         async def die() -> None:
@@ -236,8 +241,12 @@ def test_a_call_that_kills_every_worker_ends(tmp_path: Path) -> None:
     async def case(tools: RayTools, _: FakeBridge) -> None:
         await tools.call("square", {"n": 1})
 
-    with pytest.raises(WorkerLost):
+    lost = r"square: a worker on name of [abc] was lost: ConnectionError, after it was sent 8 times"
+    with tool_logs(said.append), pytest.raises(WorkerLost, match=lost):
         run(tmp_path, case, far_tools.square, workers=workers)
+    assert [line.rpartition("; ")[2] for line in said] == [
+        f"it is sent again ({number} of {MAX_SENDINGS})" for number in range(2, MAX_SENDINGS + 1)
+    ]
     assert len(killed) == MAX_SENDINGS
 
 
@@ -313,6 +322,23 @@ def test_a_bridge_that_cannot_be_started_is_tried_once_for_a_call(tmp_path: Path
     assert len(tried) == 2
 
 
+def test_a_port_where_nobody_listens_starts_no_bridge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weft.cluster.tools.check_ray", lambda: None)  # it may be missing
+    with socket.socket() as bound:  # it does not listen
+        bound.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{bound.getsockname()[1]}"
+        flow = weft.Flow("nowhere")
+        flow.output(one=flow.tool(far_tools.square, n=3))
+        before = BRIDGES.running()
+        result = flow.run_sync(on=Ray(address, content=tmp_path))
+        (error,) = result.errors.values()
+        assert isinstance(error, ClusterError)
+        assert f"{address} has no Ray cluster" in error.message
+        assert BRIDGES.running() == before
+
+
 def test_a_bridge_that_ends_loses_what_was_sent_and_nothing_else(tmp_path: Path) -> None:
     file = tmp_path / "a"
 
@@ -350,6 +376,33 @@ def test_tools_go_to_the_pool_of_their_label(tmp_path: Path) -> None:
 
     pools = {"gpu": Pool(("gpu",)), "default": Pool()}
     assert run(tmp_path, case, far, pools=pools) == {"c"}
+
+
+def test_labels_that_no_node_has_are_refused_before_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bridge = FakeBridge()
+    monkeypatch.setattr(RayTools, "_open", lambda _, *ends: bridge.connect(*ends))
+
+    async def ended(*labels: str) -> weft.FlowResult[Any]:
+        flow = weft.Flow("labelled")
+        flow.output(one=flow.tool(far_tools.square, n=3))
+        ray = Ray(content=tmp_path, pools={"default": Pool(labels)})
+        return await flow.run(on=ray)
+
+    async def main() -> None:
+        assert (await ended("gpu")).outputs == {"one": 9}
+        began = len(bridge.workers.started)
+        with pytest.raises(PlacementError, match=r"square .*default.* the label big ") as raised:
+            await ended("gpu", "big")
+        assert "weft cluster up --label 1=big" in str(raised.value.hint)
+        assert len(bridge.workers.started) == began
+        bridge.workers.labels["a"] = ("big",)
+        with pytest.raises(PlacementError, match="the label gpu and big "):
+            await ended("gpu", "big")
+        await bridge.aclose()
+
+    asyncio.run(main())
 
 
 def test_other_errors_of_a_worker_are_no_end_of_others(tmp_path: Path) -> None:

@@ -89,11 +89,14 @@ def test_a_pool_needs_a_cluster(write) -> None:  # type: ignore[no-untyped-def]
     assert flow.run_sync(on="local").outputs == {"one": 1}
 
 
-def test_an_unknown_pool_is_named(write) -> None:  # type: ignore[no-untyped-def]
+def test_an_unknown_pool_is_named(write, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     flow = write(on="gpus", run="{on: ray, pools: {gpu: {}}}")
     with pytest.raises(BuildError, match="gpus") as raised:
         flow.run_sync()
     assert "gpu" in str(raised.value.hint)
+    assert isinstance(raised.value, SourceError)
+    line = (tmp_path / "flow.yaml").read_text("utf-8").splitlines()[raised.value.line - 1]
+    assert line[raised.value.column - 1 :] == "gpus}"
 
 
 def test_a_tool_stays_here_where_it_says_so(write) -> None:  # type: ignore[no-untyped-def]

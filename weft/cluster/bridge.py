@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from weft.cluster.frames import frame, read_frame
 from weft.cluster.host import error_data
-from weft.cluster.pool import WorkerPool
+from weft.cluster.pool import WorkerPool, absent
 from weft.cluster.workers import Workers
 from weft.core.errors import ClusterError, WeftError, convert
 from weft.core.loggers import logger
@@ -73,6 +73,8 @@ class Bridge:
                 self._keep(pool.submit(client, calls, body, once=once))
             case "open":
                 self._keep(self._opened(client, int(header["route"]), self._pool(header)))
+            case "labels":
+                self._keep(self._looked(client, list(map(str, header["labels"]))))
             case "cancel":
                 for pool in self._pools.values():
                     self._keep(pool.cancel(list(header["calls"])))
@@ -87,6 +89,15 @@ class Bridge:
             self._tell(client, {"kind": "closed", "route": route, "error": error_data(error)}, b"")
         else:
             self._tell(client, {"kind": "opened", "route": route, "workers": pool.size}, b"")
+
+    async def _looked(self, client: str, labels: list[str]) -> None:
+        """Tell the client which labels no node has: none of them where that cannot be asked."""
+        try:
+            missing = await absent(self._workers, labels)
+        except Exception as error:  # noqa: BLE001 - whatever Ray raises; calls will tell it
+            _logger.warning("the nodes of the cluster are unknown: %s", error)
+            missing = []
+        self._tell(client, {"kind": "labels", "missing": missing}, b"")
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)

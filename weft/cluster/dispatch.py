@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -26,7 +26,7 @@ MAX_OPEN: Final = 4_096
 """Calls of one route that are with the bridge; more wait here."""
 MAX_OPEN_BYTES: Final = 16 * 1024 * 1024
 MAX_SENDINGS: Final = 8
-"""How often a call that may be repeated is sent, before its loss is an error."""
+"""How often a call that may be repeated is sent in all, before its loss is an error."""
 _REPEATED: Final = ("pure", "idempotent")
 
 
@@ -71,6 +71,7 @@ class Dispatcher:
         self._connect = connect
         self._link: Link | None = None
         self._linking: asyncio.Task[None] | None = None
+        self._looking: asyncio.Future[list[str]] | None = None
         self._lanes: dict[int, _Lane] = {}
         self._calls: dict[int, _Lane] = {}
         self._next = secrets.randbits(38) << 24
@@ -108,6 +109,16 @@ class Dispatcher:
         finally:
             self._calls.pop(call.id, None)
             self._remove(lane, call)
+
+    async def missing(self, labels: Sequence[str]) -> list[str]:
+        """Those of `labels` that no node has; all where no node has all. One question at a time.
+
+        Raises: `ClusterError` without a way to the cluster.
+        """
+        link = await self._connected()
+        self._looking = self._loop.create_future()
+        link.send({"kind": "labels", "labels": list(labels)})
+        return await self._looking
 
     async def aclose(self) -> None:
         """Close the link, which cancels what runs."""
@@ -190,14 +201,10 @@ class Dispatcher:
     async def _open(self, lane: _Lane) -> None:
         """Connect, and ask how many workers the route has. An error ends the waiting calls."""
         try:
-            if self._link is None:
-                if self._linking is None:
-                    self._linking = asyncio.ensure_future(self._linked())
-                await asyncio.shield(self._linking)
-            assert self._link is not None
+            link = await self._connected()
             lane.opened = self._loop.create_future()
             number = self._number_of(lane)
-            self._link.send({**lane.route.header, "kind": "open", "route": number})
+            link.send({**lane.route.header, "kind": "open", "route": number})
             lane.workers = await lane.opened
         except Exception as error:  # noqa: BLE001 - the callers have it
             self._refuse(lane, convert(error))
@@ -207,6 +214,14 @@ class Dispatcher:
 
     def _number_of(self, lane: _Lane) -> int:
         return id(lane.route)
+
+    async def _connected(self) -> Link:
+        if self._link is None:
+            if self._linking is None:
+                self._linking = asyncio.ensure_future(self._linked())
+            await asyncio.shield(self._linking)
+        assert self._link is not None
+        return self._link
 
     async def _linked(self) -> None:
         try:
@@ -234,13 +249,10 @@ class Dispatcher:
             case "outcomes":
                 self._ended(header, body)
             case "opened" | "closed":
-                lane = self._lanes.get(int(header["route"]))
-                if lane is None or lane.opened is None or lane.opened.done():
-                    return
-                if header["kind"] == "opened":
-                    lane.opened.set_result(max(1, int(header["workers"])))
-                else:
-                    lane.opened.set_exception(error_of(header["error"]))
+                self._opened(header)
+            case "labels":
+                if self._looking is not None and not self._looking.done():
+                    self._looking.set_result([str(label) for label in header["missing"]])
             case "lost":
                 for call in self._known(header["calls"]):
                     self._lost(call, str(header["why"]))
@@ -251,6 +263,15 @@ class Dispatcher:
                     self._unsent(call, error)
             case kind:
                 raise ClusterError(f"the bridge says {kind!r}")
+
+    def _opened(self, header: Mapping[str, Any]) -> None:
+        lane = self._lanes.get(int(header["route"]))
+        if lane is None or lane.opened is None or lane.opened.done():
+            return
+        if header["kind"] == "opened":
+            lane.opened.set_result(max(1, int(header["workers"])))
+        else:
+            lane.opened.set_exception(error_of(header["error"]))
 
     def _ended(self, header: Mapping[str, Any], body: bytes) -> None:
         for number, text in header["logs"]:
@@ -285,13 +306,19 @@ class Dispatcher:
             hint = "a person must say whether it was carried out"
             _fail(call, EffectUnknown(f"{call.ref.name}: {why}", hint=hint))
         elif call.effect in _REPEATED and call.sendings < MAX_SENDINGS:
+            call.sink(
+                f"{call.ref.name}: {why}; it is sent again ({call.sendings + 1} of {MAX_SENDINGS})"
+            )
             lane.waiting.append(call)
             self._schedule(lane)
         else:
-            _fail(call, WorkerLost(f"{call.ref.name}: {why}"))
+            times = f", after it was sent {call.sendings} times" if call.sendings > 1 else ""
+            _fail(call, WorkerLost(f"{call.ref.name}: {why}{times}"))
 
     def _lost_link(self) -> None:
         self._link = None
+        if self._looking is not None and not self._looking.done():
+            self._looking.set_exception(ClusterError("the bridge to the cluster ended"))
         for lane in self._lanes.values():
             lane.workers = None
             if lane.opened is not None and not lane.opened.done():

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from weft.cluster.frames import frame, read_frame
 from weft.cluster.process import BRIDGES, BridgeProcess
 from weft.core.errors import ClusterError, WeftError
 
+_PROBE_S: Final = 10.0
 Received = Callable[[Mapping[str, Any], bytes], None]
 
 
@@ -26,6 +27,24 @@ class Link(Protocol):
 
 Connect = Callable[[Received, Callable[[], None]], Any]
 """Opens a link, as an awaitable. Raises: `ClusterError`."""
+
+
+async def check_listener(address: str) -> None:
+    """Connect to HOST:PORT once: Ray itself waits a minute where nobody listens.
+
+    Raises: `ClusterError`.
+    """
+    host, _, port = address.rpartition(":")
+    try:
+        async with asyncio.timeout(_PROBE_S):
+            _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+    except OSError as error:  # TimeoutError, too
+        why = "gives no answer" if isinstance(error, TimeoutError) else "has no Ray cluster"
+        raise ClusterError(
+            f"{address} {why}: {str(error) or 'it took too long'}",
+            hint="is it up (`weft cluster status`), and is this its address?",
+        ) from error
+    writer.close()
 
 
 class BridgeLink:

@@ -263,6 +263,16 @@ def saved_cluster() -> LocalCluster | None:
         raise ClusterError(f"{file} cannot be read: {error}", hint="remove it") from error
 
 
+def node_name(cluster: str, address: str) -> str:
+    """A node of the cluster at `cluster` as `weft cluster status` names it; else its address."""
+    try:
+        saved = saved_cluster()
+    except ClusterError:
+        return address
+    nodes = saved.nodes if saved is not None and saved.address == cluster else ()
+    return next((node.name for node in nodes if node.address == address), address)
+
+
 def forget_cluster() -> None:
     """Forget the saved cluster."""
     (home() / _STATE).unlink(missing_ok=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from weft.cluster.frames import frame, frames
 from weft.cluster.host import error_data
+from weft.cluster.settings import no_node, start_hint
 from weft.cluster.workers import ToolWorker, Workers
 from weft.core.errors import ClusterError, WeftError
 
@@ -175,7 +176,7 @@ class WorkerPool:
         for call, client in member.open.items():
             clients.setdefault(client, []).append(call)
         why = "it gave no sign" if isinstance(error, TimeoutError) else type(error).__name__
-        why = f"a worker on {member.worker.node} was lost: {why}"
+        why = f"a worker on {member.worker.name} was lost: {why}"
         for client, calls in clients.items():
             self._tell(client, {"kind": "lost", "calls": calls, "why": why}, b"")
         member.open.clear()
@@ -192,11 +193,8 @@ class WorkerPool:
             if self._members:
                 return min(self._members, key=lambda member: len(member.open))
             if time.monotonic() > deadline:
-                wanted = " and ".join(self._labels) or "processors"
-                raise ClusterError(
-                    f"no node of the cluster has {wanted}",
-                    hint="start one: ray start --address=... --resources='{\"LABEL\": 1}'",
-                )
+                missing = await absent(self._workers, self._labels)
+                raise ClusterError(no_node(missing), hint=start_hint(missing))
             await asyncio.sleep(_REFRESH_S)
 
     async def _refresh(self) -> None:
@@ -244,6 +242,13 @@ class WorkerPool:
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # retrieved: who waits for it has it
+
+
+async def absent(workers: Workers, labels: Sequence[str]) -> list[str]:
+    """Those of `labels` that no node has; all of them where no node has all."""
+    if not labels or await workers.nodes(tuple(labels)):
+        return []
+    return [each for each in labels if not await workers.nodes((each,))] or list(labels)
 
 
 def _unusable(error: Exception) -> ClusterError:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from weft.cluster.frames import frames
 from weft.cluster.host import error_of
+from weft.cluster.nodes import node_name
 from weft.cluster.workers import ToolWorker, WorkerProcess
 from weft.core.errors import ClusterError
 
@@ -24,8 +25,9 @@ _CONCURRENT: Final = 1_000
 class RayWorker:
     """Implements `ToolWorker` with one actor on one node."""
 
-    def __init__(self, node: str, actor: Any) -> None:
+    def __init__(self, node: str, name: str, actor: Any) -> None:
         self.node = node
+        self.name = name
         self._actor = actor
 
     async def submit(self, batch: bytes) -> bytes:
@@ -63,6 +65,7 @@ class RayWorkers:
     def __init__(self, address: str) -> None:
         self._address = address
         self._actor: Any = None
+        self._names: dict[str, str] = {}
 
     async def connect(self) -> None:
         try:
@@ -92,6 +95,9 @@ class RayWorkers:
 
         found = await asyncio.to_thread(ray.nodes)
         alive = [each for each in found if each["Alive"]]
+        addresses = {str(each["NodeID"]): str(each["NodeManagerAddress"]) for each in alive}
+        for node in addresses.keys() - self._names.keys():
+            self._names[node] = node_name(self._address, addresses[node])
         wanted = labels or ("CPU",)
         fit = [each for each in alive if all(each["Resources"].get(name) for name in wanted)]
         if not fit and not labels:  # a cluster of a head alone
@@ -101,6 +107,7 @@ class RayWorkers:
     async def start(self, node: str, settings: Mapping[str, Any]) -> ToolWorker:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+        name = self._names.get(node, node)
         actor = self._actor.options(
             num_cpus=0,
             max_restarts=0,
@@ -108,7 +115,7 @@ class RayWorkers:
             max_concurrency=_CONCURRENT,
             scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
         ).remote(settings["content"], settings["code"])
-        worker = RayWorker(node, actor)
+        worker = RayWorker(node, name, actor)
         try:
             async with asyncio.timeout(_START_S):
                 ((header, _),) = frames(await _bytes(actor.ready.remote()))
@@ -116,8 +123,7 @@ class RayWorkers:
             worker.kill()
             if isinstance(error, Exception):
                 raise ClusterError(
-                    f"no worker started on node {node[:8]}: {type(error).__name__}: "
-                    f"{str(error)[:300]}",
+                    f"no worker started on {name}: {type(error).__name__}: {str(error)[:300]}",
                     hint="is weft installed there, in the same version?",
                 ) from error
             raise

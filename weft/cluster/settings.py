@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -132,6 +133,24 @@ def _pool(name: object, given: object) -> Pool:
         if key not in _KEYS:
             raise unknown(BuildError, f"key of the pool {name}", str(key), _KEYS)
     return Pool(**given)
+
+
+def no_node(labels: Sequence[str]) -> str:
+    """The message that no node has all of `labels`; that none is there, without any."""
+    if not labels:
+        return "no node of the cluster is alive"
+    return f"no node of the cluster has the label {' and '.join(labels)}"
+
+
+def start_hint(labels: Sequence[str]) -> str:
+    """How to start a node with `labels`."""
+    if not labels:
+        return "start one: `weft cluster up`"
+    resources = json.dumps(dict.fromkeys(labels, 1))
+    return (
+        f"start one: `weft cluster up --label 1={','.join(labels)}`, "
+        f"or `ray start --address=HOST:PORT --resources='{resources}'`"
+    )
 
 
 def python_path() -> str:

@@ -19,11 +19,11 @@ from weft.cluster.code import PackedTool, packed, packed_tool
 from weft.cluster.dispatch import Dispatcher, PoolRoute
 from weft.cluster.frames import read_json
 from weft.cluster.host import INLINE_BYTES, error_of
-from weft.cluster.link import BridgeLink, Connect
+from weft.cluster.link import BridgeLink, Connect, check_listener
 from weft.cluster.nodes import check_ray, running_cluster
-from weft.cluster.settings import Ray
+from weft.cluster.settings import Ray, home, no_node, start_hint
 from weft.core.call_context import current_key
-from weft.core.errors import ClusterError, WeftError, convert
+from weft.core.errors import ClusterError, PlacementError, WeftError, convert
 from weft.core.ports import BoundTool
 from weft.core.ports.content import ContentStore
 from weft.core.values import ToolSpec
@@ -70,6 +70,24 @@ class RayTools:
         self._packed[name] = packed_tool(tool)
         self._pools[name] = pool
         return pool
+
+    async def check(self) -> None:
+        """Ask the cluster for the labels of all pools that have tools; connects to it.
+
+        A cluster that cannot be reached says nothing here: the calls tell it.
+
+        Raises: `PlacementError` when no node has them.
+        """
+        tools = {pool: name for name, pool in self._pools.items()}
+        for pool, name in tools.items():
+            labels = self._ray.pool(pool).labels
+            try:
+                missing = await self._dispatch().missing(labels) if labels else []
+            except ClusterError:
+                return
+            if missing:
+                message = f"{name} is to run on the pool {pool}, and {no_node(missing)}"
+                raise PlacementError(message, hint=start_hint(missing))
 
     def specs(self) -> tuple[ToolSpec, ...]:
         return self._tools.specs()
@@ -173,6 +191,7 @@ class RayTools:
         if not address:
             here = running_cluster()
             address, token = here.address, token or here.token_file
+        await check_listener(address)
         command = [*COMMAND, address]
         return await BridgeLink.open(command, ray_settings(token), received, ended)
 
@@ -213,9 +232,9 @@ def _encoded(tool: Tool[..., Any], arguments: Mapping[str, Any]) -> bytes | Weft
 
 
 def ray_settings(token_file: str | Path | None) -> dict[str, str]:
-    """The variables of a driver of Ray: the user's own, and the file of the token."""
+    """The variables of a driver of Ray: the user's own, its token, the folder of weft."""
     own = {name: value for name, value in os.environ.items() if name.startswith("RAY_")}
-    own["RAY_USAGE_STATS_ENABLED"] = "0"
+    own |= {"RAY_USAGE_STATS_ENABLED": "0", "WEFT_HOME": str(home())}
     if token_file is not None:
         own |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token_file)}
     return own

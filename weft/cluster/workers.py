@@ -18,10 +18,11 @@ T = TypeVar("T")
 class ToolWorker(Protocol):
     """One worker process. Any exception of a method means that the process is lost.
 
-    `node`: a text that names its machine.
+    `node`: the id of its machine; `name`: what people call that.
     """
 
     node: str
+    name: str
 
     async def submit(self, batch: bytes) -> bytes:
         """See `ToolHost.submit`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 from weft.cli.errors import report_errors
 from weft.cli.options import Debug, Json
 from weft.cli.text import clean, json_text
+from weft.core.errors import BuildError
 
 cluster = typer.Typer(
     help="Ray clusters that run tools: `weft run --on ray`.",
@@ -28,6 +30,7 @@ Hosts = Annotated[
 
 @cluster.command()
 def up(
+    context: typer.Context,
     nodes: Annotated[
         int, typer.Option(metavar="N", help="Nodes on this machine, besides the head.", min=1)
     ] = 1,
@@ -66,10 +69,12 @@ def up(
             return
         saved = local.saved_cluster()
         if saved is not None and saved.is_alive:
+            _check_no_options(context, saved.address)
             typer.echo(f"it runs already, at {saved.address}")
             return
         if saved is not None:
             saved.stop()
+        _check_set(env or [])
         made = local.start_cluster(_labels(nodes, label or []), env or [])
         local.save_cluster(made)
         typer.echo(f"{nodes + 1} nodes at {made.address}, token in {made.token_file}")
@@ -160,6 +165,30 @@ def manifest(
         ray = Ray(pools={key: pool.model_dump() for key, pool in pools.items()})
         found = manifests(ray, name, image, nodes=nodes, claim=claim, credentials=env or [])
         typer.echo("---\n".join(yaml_text(each) for each in found), nl=False)
+
+
+def _check_no_options(context: typer.Context, address: str) -> None:
+    """Raises: `BuildError` for options that would change a cluster that runs."""
+    given = [
+        f"--{name}"
+        for name in ("nodes", "label", "env")
+        if (source := context.get_parameter_source(name)) is not None and source.name != "DEFAULT"
+    ]
+    if given:
+        raise BuildError(
+            f"the cluster at {address} runs already: {', '.join(given)} cannot change it",
+            hint="end it first: `weft cluster down`",
+        )
+
+
+def _check_set(names: list[str]) -> None:
+    """Raises: `BuildError` for variables that are not set here."""
+    unset = [name for name in names if name not in os.environ]
+    if unset:
+        are = "are" if len(unset) > 1 else "is"
+        raise BuildError(
+            f"{', '.join(unset)} {are} not set here", hint="export it, then --env NAME"
+        )
 
 
 def _labels(nodes: int, given: list[str]) -> list[list[str]]:

@@ -97,7 +97,8 @@ def advice(trace: Trace, path_shares: Sequence[PathShare]) -> Iterator[str]:
             if not trace.limits:
                 continue  # no slots: it is the time to start a node
             limit = trace.limits.get(share.target)
-            of = f" of {clean(share.target)!r} (limit {limit})" if limit else ""
+            of = f" of {clean(share.target)!r}" if share.target else ""
+            of += f" (limit {limit})" if limit else ""
             yield f"Waiting for a free slot{of} took {share.fraction:.0%}: more slots may save it."
         elif share.doing in ("person", "delay") and share.fraction >= WORTH_A_WORD:
             why = "an answer to" if share.doing == "person" else "the next attempt of"

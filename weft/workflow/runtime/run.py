@@ -240,9 +240,11 @@ class FlowRun(Generic[Out]):
 
         A failed node does not raise: look at the result. Cancelling the caller cancels the run.
 
-        Raises: `InputError` for a given answer that does not fit, what an `answer` function raises.
+        Raises: `InputError` for a given answer that does not fit, what an `answer` function raises;
+        `PlacementError` before it begins, where the cluster has no node for a tool.
         """
         try:
+            await self._tools.check_placement()
             result = await self._run.wait()
         finally:
             self._answers.close()

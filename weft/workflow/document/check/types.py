@@ -218,8 +218,10 @@ class TypeChecker:
         try:
             return self._tools.spec(self._unit, text)
         except (BuildError, ToolError) as error:
-            declared = text in self._unit.document.tools
-            self._unit.fail(build_error(error), ("tools", text, "use") if declared else path)
+            if text in self._unit.document.tools:
+                placed = isinstance(error, BuildError) and error.path == ("on",)
+                path = ("tools", text, "on" if placed else "use")
+            self._unit.fail(build_error(error), path)
 
     def _function(self, reference: str, path: KeyPath) -> Function:
         try:

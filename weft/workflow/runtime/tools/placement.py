@@ -47,6 +47,11 @@ class ToolPlacement:
                 f"{tool.spec.name} is to run on the pool {on}, without a cluster", hint=hint
             )
 
+    async def check(self) -> None:
+        """Raises: `PlacementError` where the cluster has no node for a tool's pool."""
+        if self._tools is not None:
+            await self._tools.check()
+
     async def aclose(self) -> None:
         """Cancel what runs on the cluster, and leave it."""
         if self._tools is not None:

@@ -16,7 +16,7 @@ from weft.agents.tools.approval import (
     needs_approval,
 )
 from weft.agents.tools.toolbox import ToolSettings
-from weft.core.errors import ToolNotFound
+from weft.core.errors import BuildError, ToolNotFound
 from weft.core.ports import BoundTool, ToolRunner, bound
 from weft.core.suggestion import suggestion
 from weft.core.values import ToolSpec
@@ -169,6 +169,10 @@ class Toolset:
         specs = await self._boundary.listed(self._reused[unit, name])
         self._server_specs[unit, name] = {spec.name: spec for spec in specs}
         return source
+
+    async def check_placement(self) -> None:
+        """Raises: `PlacementError` where the cluster has no node for a tool's pool."""
+        await self._placement.check()
 
     async def aclose(self) -> None:
         """Stop all servers that were started, and leave the cluster."""
@@ -337,7 +341,12 @@ class Toolset:
             name = self._free(_short(text))
             tool = tool_of(unit, text).named(name)
             declared = unit.document.tools.get(text)
-            self._placement.place(tool, None if declared is None else declared.on)
+            on = None if declared is None else declared.on
+            try:
+                self._placement.place(tool, on)
+            except BuildError as error:
+                error.path = () if on is None else ("on",)
+                raise
             self._toolbox.add(tool)
             self._names[key] = name
         return self._toolbox.get(self._names[key])
