@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from typer.testing import CliRunner
 
 from tests.integration.queues.workers import WEFT
 from weft.cli.main import app
+from weft.core.ports.queue import queue_of
+from weft.workflow.runtime.journals import open_journal
 
 FLOW = """
 name: double
@@ -61,7 +64,7 @@ def test_a_submitted_run_is_listed_and_cancelled(folder: Path) -> None:
     assert (entry["run"], entry["state"], entry["priority"]) == ("order-1", "queued", 2)
     assert entry["due"] is not None
     (counted,) = data("queue", "versions")
-    assert counted == {"flow": "double", "version": entry["version"], "runs": 1}
+    assert counted == {"flow": "double", "version": entry["version"], "runs": 1, "waiting": 0}
     assert f"double@{entry['version']}" in weft("queue", "list").stdout
     assert "has ended" in weft("queue", "cancel", "order-1", "--reason", "enough").stdout
     assert data("queue", "list") == []
@@ -105,7 +108,7 @@ def test_a_worker_executes_and_drains(folder: Path) -> None:
             if {"ended order-1 succeeded", "asking asks-1 sure"} <= set(lines):
                 break
         assert [entry["state"] for entry in data("queue", "list")] == ["asking"]
-        assert "a worker continues" in weft("answer", "asks-1", "sure", "y").stdout
+        assert "; a worker with asks@" in weft("answer", "asks-1", "sure", "y").stdout
         for line in worker.stderr:
             if " ".join(line.split()) == "ended asks-1 succeeded":
                 break
@@ -122,6 +125,9 @@ def test_schedules(folder: Path) -> None:
     (listed,) = data("schedule", "list")
     assert (listed["name"], listed["cron"], listed["catch_up"]) == ("nightly", "0 3 * * *", "one")
     assert "T03:00:00+0" in listed["next"]
+    assert "wait for a worker" not in weft("schedule", "list").stdout
+    submit("-i", "n=1")
+    assert "that wait for a worker: 1" in weft("schedule", "list").stdout
     wrong = weft("schedule", "add", "nightly", "0 3 * *", *given)
     assert wrong.exit_code != 0
     assert "five fields" in wrong.stderr
@@ -130,6 +136,23 @@ def test_schedules(folder: Path) -> None:
     assert "nightly" in missing.stderr
     assert weft("schedule", "remove", "nightly").exit_code == 0
     assert data("schedule", "list") == []
+
+
+def test_a_version_that_no_worker_takes_is_said(folder: Path) -> None:
+    submit("-i", "n=3", "--key", "old")
+    (old,) = data("queue", "list")
+    assert old["waiting"] == "waits for a worker with this version"
+    (folder / "flows" / "double.yaml").write_text(FLOW.replace("n * 2", "n + n"))
+    submit("-i", "n=3", "--key", "new")
+    version = next(each["version"] for each in data("queue", "list") if each["run"] == "new")
+    with closing(open_journal()) as journal:
+        taken = queue_of(journal).take(["default"], [version])
+        assert taken is not None
+        note = f"waits for a worker with this version; workers last took version {version}"
+        waiting = {entry["run"]: entry["waiting"] for entry in data("queue", "list")}
+        assert waiting == {"old": note, "new": None}
+        taken.claim.release()
+    assert f"double@{old['version']}  1 run  {note}" in weft("queue", "versions").stdout
 
 
 def test_a_folder_without_workflows(folder: Path) -> None:

@@ -46,13 +46,15 @@ def list_command(
         from weft.cli.console import stdout
         from weft.cli.queue import entry_data, print_entries
         from weft.core.ports.queue import queue_of
+        from weft.workflow.queue.waiting import waiting_versions
 
         with journal_at(journal, to_read=True) as opened:
             entries = queue_of(opened).entries(states, limit + 1)
+            waiting = waiting_versions(opened, datetime.now(UTC).timestamp())
         if as_json:
-            typer.echo(json_text([entry_data(entry) for entry in entries[:limit]]))
+            typer.echo(json_text([entry_data(entry, waiting) for entry in entries[:limit]]))
         elif entries:
-            print_entries(stdout(), entries[:limit], datetime.now(UTC))
+            print_entries(stdout(), entries[:limit], waiting, datetime.now(UTC))
             if len(entries) > limit:
                 typer.echo("there are more: raise --limit")
         else:
@@ -99,12 +101,18 @@ def versions(as_json: Json = False, journal: JournalPlace = None, debug: Debug =
         from collections import Counter
 
         from weft.core.ports.queue import queue_of
+        from weft.workflow.queue.waiting import version_of_entry, waiting_versions
 
         with journal_at(journal, to_read=True) as opened:
+            waiting = waiting_versions(opened, datetime.now(UTC).timestamp())
             entries = queue_of(opened).entries(("queued", "running", "asking", "stopped"))
-        counted = Counter((entry.flow, entry.terms.version) for entry in entries)
+        counted = Counter(version_of_entry(entry) for entry in entries)
         if as_json:
-            rows = [{"flow": f, "version": v, "runs": n} for (f, v), n in counted.items()]
+            rows = [
+                {**key._asdict(), "runs": n, "waiting": waiting[key].runs if key in waiting else 0}
+                for key, n in counted.items()
+            ]
             typer.echo(json_text(rows))
-        for (flow, version), number in () if as_json else counted.most_common():
-            typer.echo(f"{clean(flow)}@{version}  {amount(number, 'run')}")
+        for key, number in () if as_json else counted.most_common():
+            line = f"{clean(key.flow)}@{key.version}  {amount(number, 'run')}"
+            typer.echo(line + (f"  {waiting[key].note}" if key in waiting else ""))
