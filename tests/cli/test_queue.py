@@ -131,6 +131,10 @@ def test_schedules(folder: Path) -> None:
     wrong = weft("schedule", "add", "nightly", "0 3 * *", *given)
     assert wrong.exit_code != 0
     assert "five fields" in wrong.stderr
+    seconds = weft("schedule", "add", "nightly", "* * * * * *", *given)
+    assert (seconds.exit_code != 0, "five fields" in seconds.stderr) == (True, True)
+    short = weft("schedule", "add", "nightly", "@Daily", *given)
+    assert (short.exit_code != 0, "write '0 0 * * *'" in short.stderr) == (True, True)
     missing = weft("schedule", "remove", "nightl")
     assert missing.exit_code != 0
     assert "nightly" in missing.stderr
