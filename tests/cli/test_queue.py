@@ -115,6 +115,9 @@ def test_a_worker_executes_and_drains(folder: Path) -> None:
         worker.send_signal(signal.SIGTERM)
         out, _ = worker.communicate(timeout=120)
     assert worker.returncode == 0
+    again = weft("queue", "retry", "order-1")
+    assert (again.exit_code != 0, "has succeeded" in again.stderr) == (True, True)
+    assert "no run is stopped;" in weft("queue", "list", "--state", "stopped").stdout
     assert {line.partition("@")[0] for line in out.splitlines()} == {"asks", "double"}
 
 
