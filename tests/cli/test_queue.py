@@ -60,6 +60,7 @@ def test_a_submitted_run_is_listed_and_cancelled(folder: Path) -> None:
     done = submit("-i", "n=3", "--key", "order-1", "--priority", "2", "--at", "1h")
     assert (done.exit_code, done.stdout) == (0, "order-1\n")
     assert submit("-i", "n=3", "--key", "order-1").stdout == "order-1\n"
+    assert "its priority stays 2" in submit("-i", "n=3", "--key", "order-1").stderr
     (entry,) = data("queue", "list")
     assert (entry["run"], entry["state"], entry["priority"]) == ("order-1", "queued", 2)
     assert entry["due"] is not None
@@ -79,6 +80,7 @@ def test_a_submitted_run_is_listed_and_cancelled(folder: Path) -> None:
         (("-i", "n=3", "--key", "no good"), 2, "letters"),
         (("-i", "m=3"), 2, "there is no input"),
         (("-i", "n=3", "--at", "soon"), 2, "--at"),
+        (("-i", "n=3", "--at", "2020"), 2, "or 10m"),
         (("-i", "n=3", "--at", "2026-01-01T00:00"), 2, "zone"),
         (("-i", "n=3", "--concurrency-key", "k"), 2, "limit"),
     ],

@@ -47,6 +47,8 @@ def time_of(text: str) -> datetime | timedelta:
     except ValueError:
         pass
     try:
+        if not text.strip()[-1:].isalpha():  # 2020 is no delay of 2,020 s
+            raise typer.BadParameter(text)
         return timedelta(seconds=options.seconds(text))
     except typer.BadParameter:
         message = f"expected a time such as 2026-01-05T09:00+01:00, or 10m, got {text!r}"
