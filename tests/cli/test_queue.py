@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from contextlib import closing
@@ -30,6 +31,12 @@ name: asks
 nodes: {sure: {ask: "Sure?", schema: boolean}}
 outputs: {sure: "{{ sure }}"}
 """
+FAILS = """
+name: fails
+inputs: {n: integer}
+nodes: {odd: {value: "{{ 1 // n }}"}}
+outputs: {odd: "{{ odd }}"}
+"""
 
 
 @pytest.fixture
@@ -44,6 +51,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def weft(*words: str) -> Result:
     return CliRunner().invoke(app, list(words))
+
+
+def untimed(line: str) -> str:
+    """A line of a worker, without its time."""
+    time, *words = line.split()
+    assert re.fullmatch(r"\d\d:\d\d:\d\d", time)
+    return " ".join(words)
 
 
 def data(*words: str) -> Any:
@@ -95,6 +109,8 @@ def test_mistakes(folder: Path, words: tuple[str, ...], code: int, says: str) ->
 def test_a_worker_executes_and_drains(folder: Path) -> None:
     submit("-i", "n=3", "--key", "order-1")
     submit("--key", "asks-1", flow="flows/asks.yml")
+    (folder / "flows" / "fails.yaml").write_text(FAILS)
+    submit("--key", "fails-1", "-i", "n=0", flow="flows/fails.yaml")
     with subprocess.Popen(
         [*WEFT, "worker", "flows"],
         cwd=folder,
@@ -104,15 +120,19 @@ def test_a_worker_executes_and_drains(folder: Path) -> None:
         text=True,
     ) as worker:
         assert worker.stderr is not None
+        first = worker.stderr.readline()
+        assert first.endswith(f"waiting for runs in {folder / 'journal.sqlite'}\n")
         lines: list[str] = []
         for line in worker.stderr:
-            lines.append(" ".join(line.split()))
-            if {"ended order-1 succeeded", "asking asks-1 sure"} <= set(lines):
+            lines.append(untimed(line))
+            if {"ended order-1 succeeded", "asking asks-1 sure"} <= set(lines) and any(
+                each.startswith("ended fails-1 failed: ") for each in lines
+            ):
                 break
         assert [entry["state"] for entry in data("queue", "list")] == ["asking"]
         assert "; a worker with asks@" in weft("answer", "asks-1", "sure", "y").stdout
         for line in worker.stderr:
-            if " ".join(line.split()) == "ended asks-1 succeeded":
+            if untimed(line) == "ended asks-1 succeeded":
                 break
         worker.send_signal(signal.SIGTERM)
         out, _ = worker.communicate(timeout=120)
@@ -120,7 +140,7 @@ def test_a_worker_executes_and_drains(folder: Path) -> None:
     again = weft("queue", "retry", "order-1")
     assert (again.exit_code != 0, "has succeeded" in again.stderr) == (True, True)
     assert "no run is stopped;" in weft("queue", "list", "--state", "stopped").stdout
-    assert {line.partition("@")[0] for line in out.splitlines()} == {"asks", "double"}
+    assert {line.partition("@")[0] for line in out.splitlines()} == {"asks", "double", "fails"}
 
 
 def test_schedules(folder: Path) -> None:
