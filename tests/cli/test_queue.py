@@ -96,7 +96,8 @@ def test_a_submitted_run_is_listed_and_cancelled(folder: Path) -> None:
         (("-i", "n=3", "--at", "soon"), 2, "--at"),
         (("-i", "n=3", "--at", "2020"), 2, "or 10m"),
         (("-i", "n=3", "--at", "2026-01-01T00:00"), 2, "zone"),
-        (("-i", "n=3", "--concurrency-key", "k"), 2, "limit"),
+        (("-i", "n=3", "--concurrency-key", "k"), 2, "--concurrency-limit N"),
+        ((), 2, "on the command line as -i n=..."),
     ],
 )
 def test_mistakes(folder: Path, words: tuple[str, ...], code: int, says: str) -> None:
