@@ -14,7 +14,7 @@ from weft.serving.doctor import Check
 
 FINE = Check("vllm", "ok", "vllm 0.32.0 on cuda, loads", serves=True)
 BROKEN = Check("vllm", "broken", "it says \x1b[31mno\x1b[0m [bold]here[/]", "pip install sense")
-IDLE = Check("python", "ok", "3.11")
+IDLE = Check("extra providers", "ok", "3.11")
 
 
 @pytest.mark.parametrize(("found", "code"), [(FINE, 0), (BROKEN, 1)])
@@ -23,9 +23,10 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch, found: Check, code: int) -> Non
     shown = CliRunner().invoke(app, ["doctor"])
     assert shown.exit_code == code
     assert ("Nothing here can run a model yet." in shown.stdout) == (code == 1)
+    assert "extra providers  ok " in shown.stdout
     assert not set(shown.stdout) & set(FORBIDDEN)
     if found is BROKEN:
-        assert "vllm           broken   it says no [bold]here[/]\n" in shown.stdout
+        assert "vllm             broken   it says no [bold]here[/]\n" in shown.stdout
         assert "→ pip install sense\n" in shown.stdout
 
 
@@ -35,7 +36,7 @@ def test_doctor_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
     said = json.loads(shown.stdout)
     assert said["can_serve"] is True
     assert said["checks"][0] == {
-        "name": "python",
+        "name": "extra providers",
         "status": "ok",
         "found": "3.11",
         "advice": "",

@@ -19,3 +19,6 @@ def test_models_that_are_served_as_they_are_are_named_too() -> None:
         address="http://127.0.0.1:1", flow_models=[flow], other_models=("forms",)
     )
     assert "\n  forms: the model as it is\n" in _welcome(gateway, with_key=False)
+    assert "/v1/runs" not in _welcome(gateway, with_key=False)
+    told = _welcome(gateway, with_key=False, submissions=True)
+    assert "\n  submissions: POST http://127.0.0.1:1/v1/runs\n" in told

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from tests.cli.command_line import go_into
 from tests.cli.command_line import typed as weft
+from weft import Worker, load, open_journal
 from weft.cli.reports import effects
 
 TOOLS = '''
@@ -128,6 +131,25 @@ def test_the_printed_pattern_is_right_where_nothing_is_lost() -> None:
     resumed = weft("resume", "r", "--confirm", 'done[*]/charge=done:"by hand"')
     assert resumed.exit_code == 0, resumed.output
     assert sorted(paid()) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_retry_from_the_queue_says_what_is_undecided() -> None:
+    Path("broken").touch()
+    flow = load("one.yaml")
+
+    async def main() -> None:
+        with closing(open_journal()) as journal:
+            submitted = flow.submit({}, key="r", journal=journal)
+            worker = Worker([flow], journal)
+            serving = asyncio.ensure_future(worker.serve())
+            assert (await submitted.result()).status == "failed"
+            worker.drain()
+            await serving
+
+    asyncio.run(main())
+    done = weft("queue", "retry", "r")
+    assert (done.exit_code, done.stdout) == (0, "r is queued\n")
+    assert "weft resume r --confirm charge=done:JSON or charge=repeat" in done.stderr
 
 
 @pytest.mark.parametrize("word", ["done", "done:null", "done:7"])

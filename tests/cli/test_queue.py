@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from typer.testing import CliRunner
 
 from tests.integration.queues.workers import WEFT
 from weft.cli.main import app
+from weft.core.ports.queue import queue_of
+from weft.workflow.runtime.journals import open_journal
 
 FLOW = """
 name: double
@@ -26,6 +30,12 @@ ASKS = """
 name: asks
 nodes: {sure: {ask: "Sure?", schema: boolean}}
 outputs: {sure: "{{ sure }}"}
+"""
+FAILS = """
+name: fails
+inputs: {n: integer}
+nodes: {odd: {value: "{{ 1 // n }}"}}
+outputs: {odd: "{{ odd }}"}
 """
 
 
@@ -43,6 +53,13 @@ def weft(*words: str) -> Result:
     return CliRunner().invoke(app, list(words))
 
 
+def untimed(line: str) -> str:
+    """A line of a worker, without its time."""
+    time, *words = line.split()
+    assert re.fullmatch(r"\d\d:\d\d:\d\d", time)
+    return " ".join(words)
+
+
 def data(*words: str) -> Any:
     shown = weft(*words, "--json")
     assert shown.exit_code == 0, shown.output
@@ -57,11 +74,12 @@ def test_a_submitted_run_is_listed_and_cancelled(folder: Path) -> None:
     done = submit("-i", "n=3", "--key", "order-1", "--priority", "2", "--at", "1h")
     assert (done.exit_code, done.stdout) == (0, "order-1\n")
     assert submit("-i", "n=3", "--key", "order-1").stdout == "order-1\n"
+    assert "its priority stays 2" in submit("-i", "n=3", "--key", "order-1").stderr
     (entry,) = data("queue", "list")
     assert (entry["run"], entry["state"], entry["priority"]) == ("order-1", "queued", 2)
     assert entry["due"] is not None
     (counted,) = data("queue", "versions")
-    assert counted == {"flow": "double", "version": entry["version"], "runs": 1}
+    assert counted == {"flow": "double", "version": entry["version"], "runs": 1, "waiting": 0}
     assert f"double@{entry['version']}" in weft("queue", "list").stdout
     assert "has ended" in weft("queue", "cancel", "order-1", "--reason", "enough").stdout
     assert data("queue", "list") == []
@@ -76,8 +94,10 @@ def test_a_submitted_run_is_listed_and_cancelled(folder: Path) -> None:
         (("-i", "n=3", "--key", "no good"), 2, "letters"),
         (("-i", "m=3"), 2, "there is no input"),
         (("-i", "n=3", "--at", "soon"), 2, "--at"),
+        (("-i", "n=3", "--at", "2020"), 2, "or 10m"),
         (("-i", "n=3", "--at", "2026-01-01T00:00"), 2, "zone"),
-        (("-i", "n=3", "--concurrency-key", "k"), 2, "limit"),
+        (("-i", "n=3", "--concurrency-key", "k"), 2, "--concurrency-limit N"),
+        ((), 2, "on the command line as -i n=..."),
     ],
 )
 def test_mistakes(folder: Path, words: tuple[str, ...], code: int, says: str) -> None:
@@ -90,6 +110,8 @@ def test_mistakes(folder: Path, words: tuple[str, ...], code: int, says: str) ->
 def test_a_worker_executes_and_drains(folder: Path) -> None:
     submit("-i", "n=3", "--key", "order-1")
     submit("--key", "asks-1", flow="flows/asks.yml")
+    (folder / "flows" / "fails.yaml").write_text(FAILS)
+    submit("--key", "fails-1", "-i", "n=0", flow="flows/fails.yaml")
     with subprocess.Popen(
         [*WEFT, "worker", "flows"],
         cwd=folder,
@@ -99,20 +121,27 @@ def test_a_worker_executes_and_drains(folder: Path) -> None:
         text=True,
     ) as worker:
         assert worker.stderr is not None
+        first = worker.stderr.readline()
+        assert first.endswith(f"waiting for runs in {folder / 'journal.sqlite'}\n")
         lines: list[str] = []
         for line in worker.stderr:
-            lines.append(" ".join(line.split()))
-            if {"ended order-1 succeeded", "asking asks-1 sure"} <= set(lines):
+            lines.append(untimed(line))
+            if {"ended order-1 succeeded", "asking asks-1 sure"} <= set(lines) and any(
+                each.startswith("ended fails-1 failed: ") for each in lines
+            ):
                 break
         assert [entry["state"] for entry in data("queue", "list")] == ["asking"]
-        assert "a worker continues" in weft("answer", "asks-1", "sure", "y").stdout
+        assert "; a worker with asks@" in weft("answer", "asks-1", "sure", "y").stdout
         for line in worker.stderr:
-            if " ".join(line.split()) == "ended asks-1 succeeded":
+            if untimed(line) == "ended asks-1 succeeded":
                 break
         worker.send_signal(signal.SIGTERM)
         out, _ = worker.communicate(timeout=120)
     assert worker.returncode == 0
-    assert {line.partition("@")[0] for line in out.splitlines()} == {"asks", "double"}
+    again = weft("queue", "retry", "order-1")
+    assert (again.exit_code != 0, "has succeeded" in again.stderr) == (True, True)
+    assert "no run is stopped;" in weft("queue", "list", "--state", "stopped").stdout
+    assert {line.partition("@")[0] for line in out.splitlines()} == {"asks", "double", "fails"}
 
 
 def test_schedules(folder: Path) -> None:
@@ -122,14 +151,38 @@ def test_schedules(folder: Path) -> None:
     (listed,) = data("schedule", "list")
     assert (listed["name"], listed["cron"], listed["catch_up"]) == ("nightly", "0 3 * * *", "one")
     assert "T03:00:00+0" in listed["next"]
+    assert "wait for a worker" not in weft("schedule", "list").stdout
+    submit("-i", "n=1")
+    assert "that wait for a worker: 1" in weft("schedule", "list").stdout
     wrong = weft("schedule", "add", "nightly", "0 3 * *", *given)
     assert wrong.exit_code != 0
     assert "five fields" in wrong.stderr
+    seconds = weft("schedule", "add", "nightly", "* * * * * *", *given)
+    assert (seconds.exit_code != 0, "five fields" in seconds.stderr) == (True, True)
+    short = weft("schedule", "add", "nightly", "@Daily", *given)
+    assert (short.exit_code != 0, "write '0 0 * * *'" in short.stderr) == (True, True)
     missing = weft("schedule", "remove", "nightl")
     assert missing.exit_code != 0
     assert "nightly" in missing.stderr
     assert weft("schedule", "remove", "nightly").exit_code == 0
     assert data("schedule", "list") == []
+
+
+def test_a_version_that_no_worker_takes_is_said(folder: Path) -> None:
+    submit("-i", "n=3", "--key", "old")
+    (old,) = data("queue", "list")
+    assert old["waiting"] == "waits for a worker with this version"
+    (folder / "flows" / "double.yaml").write_text(FLOW.replace("n * 2", "n + n"))
+    submit("-i", "n=3", "--key", "new")
+    version = next(each["version"] for each in data("queue", "list") if each["run"] == "new")
+    with closing(open_journal()) as journal:
+        taken = queue_of(journal).take(["default"], [version])
+        assert taken is not None
+        note = f"waits for a worker with this version; workers last took version {version}"
+        waiting = {entry["run"]: entry["waiting"] for entry in data("queue", "list")}
+        assert waiting == {"old": note, "new": None}
+        taken.claim.release()
+    assert f"double@{old['version']}  1 run  {note}" in weft("queue", "versions").stdout
 
 
 def test_a_folder_without_workflows(folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from weft.core.ports.queue import QueueEntry
+    from weft.workflow.queue.waiting import FlowVersion, WaitingRuns
 
 Inputs = Annotated[
     list[str] | None,
@@ -46,6 +47,8 @@ def time_of(text: str) -> datetime | timedelta:
     except ValueError:
         pass
     try:
+        if not text.strip()[-1:].isalpha():  # 2020 is no delay of 2,020 s
+            raise typer.BadParameter(text)
         return timedelta(seconds=options.seconds(text))
     except typer.BadParameter:
         message = f"expected a time such as 2026-01-05T09:00+01:00, or 10m, got {text!r}"
@@ -60,8 +63,13 @@ STYLES = {
 }
 
 
-def print_entries(console: Console, entries: Sequence[QueueEntry], now: datetime) -> None:
-    """Print a table of queued runs."""
+def print_entries(
+    console: Console,
+    entries: Sequence[QueueEntry],
+    waiting: Mapping[FlowVersion, WaitingRuns],
+    now: datetime,
+) -> None:
+    """Print a table of queued runs; `waiting` as of `waiting_versions`."""
     from weft.cli.console import table
 
     shown = table("!run", "state", "queue", ">priority", "version", ">attempts", "~note")
@@ -73,13 +81,13 @@ def print_entries(console: Console, entries: Sequence[QueueEntry], now: datetime
             str(entry.terms.priority),
             f"{clean(entry.flow)}@{entry.terms.version}",
             str(entry.attempts),
-            Text(clean("; ".join(_notes(entry, now))), "dim"),
+            Text(clean("; ".join(_notes(entry, waiting, now))), "dim"),
         )
     console.print(shown)
 
 
-def entry_data(entry: QueueEntry) -> dict[str, object]:
-    """A queued run as JSON data."""
+def entry_data(entry: QueueEntry, waiting: Mapping[FlowVersion, WaitingRuns]) -> dict[str, object]:
+    """A queued run as JSON data; `waiting` as of `waiting_versions`."""
     terms = entry.terms
     return {
         "run": entry.run,
@@ -96,13 +104,27 @@ def entry_data(entry: QueueEntry) -> dict[str, object]:
         "submitted": entry.wall,
         "holder": entry.holder or None,
         "reason": entry.reason or None,
+        "waiting": _waits(entry, waiting, datetime.now(UTC)) or None,
     }
 
 
-def _notes(entry: QueueEntry, now: datetime) -> list[str]:
+def _waits(entry: QueueEntry, waiting: Mapping[FlowVersion, WaitingRuns], now: datetime) -> str:
+    """What a run that is ready waits for, if no worker has any of its version."""
+    from weft.workflow.queue.waiting import version_of_entry
+
+    ready = entry.state == "queued" and entry.terms.due_s <= now.timestamp()
+    found = waiting.get(version_of_entry(entry)) if ready else None
+    return "" if found is None else found.note
+
+
+def _notes(
+    entry: QueueEntry, waiting: Mapping[FlowVersion, WaitingRuns], now: datetime
+) -> list[str]:
     notes = [entry.reason] if entry.reason else []
     if entry.state == "queued" and entry.terms.due_s > now.timestamp():
         notes.append(f"not before {_time(entry.terms.due_s)}")
+    if waits := _waits(entry, waiting, now):
+        notes.append(waits)
     if entry.state == "running":
         notes.append(entry.holder or "its worker died; the next free one continues it")
     if entry.state == "ended" and entry.status:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import weft
+from weft.cli.reports.show import took
 from weft.errors import Cancelled, InputError, RunExists
 from weft.testing import FakeClock, FakeModel
+from weft.workflow.history.run_history import with_beginning
 from weft.workflow.queue.submission import SubmittedRun
 from weft.workflow.queue.worker import WorkerEvent
 
@@ -82,6 +85,24 @@ def test_a_submitted_run_is_executed(path: Path, clock: FakeClock) -> None:
 
     run(clock, main)
     assert submitted.status == "succeeded"
+
+
+def test_a_run_begins_when_a_worker_takes_it(path: Path, clock: FakeClock) -> None:
+    flow = gated(clock, [])
+    submitted = flow.submit({"n": 1}, journal=path, clock=clock)
+    came = clock.wall()
+
+    async def main() -> None:
+        await clock.sleep(100)
+        machine = Machine(path, clock, flow)
+        assert not with_beginning(machine.journal, machine.journal.summary(submitted.id)).wall
+        async with machine.works():
+            await submitted.result(clock=clock)
+            summary = with_beginning(machine.journal, machine.journal.summary(submitted.id))
+        assert datetime.fromisoformat(summary.wall) == came + timedelta(seconds=100)
+        assert took(summary) == "20.00 s"
+
+    run(clock, main)
 
 
 def test_a_key_is_one_run(path: Path) -> None:

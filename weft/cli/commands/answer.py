@@ -32,6 +32,7 @@ def answer(
 ) -> None:
     """See `HELP`."""
     with report_errors(debug=debug):
+        from weft.core.ports.queue import queue_of
         from weft.workflow.history.answer_text import parse_answer
         from weft.workflow.history.answers import PendingQuestions, has_worker
         from weft.workflow.history.recorded_workflow import way_on
@@ -43,10 +44,12 @@ def answer(
             is_running = answers.give(question, parsed)
             header = opened.header(question.run)
             is_queued = has_worker(opened, question.run)
+            entry = queue_of(opened).entry(question.run) if is_queued else None
         if is_running:
             typer.echo(f"answered {clean(question.node)}")
-        elif is_queued:
-            typer.echo(f"answered {clean(question.node)}; a worker continues the run")
+        elif entry is not None:
+            what = f"{clean(entry.flow)}@{entry.terms.version}"
+            typer.echo(f"answered {clean(question.node)}; a worker with {what} continues the run")
         else:
             way = clean(way_on(header, run_reference(question.run, journal)))
             typer.echo(f"kept for {clean(question.node)}; go on with: {way}")

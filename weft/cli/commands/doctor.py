@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from weft.serving.doctor import Check
 
+_WIDTH = len("extra providers") + 2
 _STYLES = {"ok": "green", "missing": "yellow", "broken": "bold red"}
 
 
@@ -51,9 +52,9 @@ def _show(console: Console, checks: Iterable[Check]) -> list[Check]:
 
     shown = []
     for check in checks:
-        line = Text(f"{check.name:<15}").append(f"{check.status:<9}", _STYLES[check.status])
+        line = Text(f"{check.name:<{_WIDTH}}").append(f"{check.status:<9}", _STYLES[check.status])
         console.print(line.append(clean(check.found)), soft_wrap=True)
         if check.status != "ok" and check.advice:
-            console.print(f"{'':<15}→ {clean(check.advice)}", soft_wrap=True)
+            console.print(f"{'':<{_WIDTH}}→ {clean(check.advice)}", soft_wrap=True)
         shown.append(check)
     return shown

@@ -157,7 +157,12 @@ def gateway(
             )
             serving.bind()
             code = asyncio.run(
-                serve_until_signal(serving, warm=not no_warm, with_key=options.keys is not None)
+                serve_until_signal(
+                    serving,
+                    warm=not no_warm,
+                    with_key=options.keys is not None,
+                    submissions=submissions,
+                )
             )
     raise typer.Exit(code)
 
@@ -175,7 +180,9 @@ def _keys(variable: str | None, file: Path | None) -> GatewayKeys | None:
 _LONGEST_ERROR = 400
 
 
-async def serve_until_signal(gateway: WorkflowGateway, *, warm: bool, with_key: bool) -> ExitCode:
+async def serve_until_signal(
+    gateway: WorkflowGateway, *, warm: bool, with_key: bool, submissions: bool
+) -> ExitCode:
     """Serve until a signal comes. Raises: `ServeError`, and errors of loading models."""
     screen = console.stderr()
     interrupted = False
@@ -187,7 +194,7 @@ async def serve_until_signal(gateway: WorkflowGateway, *, warm: bool, with_key: 
         gateway.drain()
 
     def ready() -> None:
-        typer.echo(_welcome(gateway, with_key))
+        typer.echo(_welcome(gateway, with_key, submissions))
 
     if warm:
         screen.print("loading models", style="dim")
@@ -210,7 +217,7 @@ def request_line(exchange: GatewayExchange) -> None:
     console.stderr().print("  ".join(parts), style=style, soft_wrap=True)
 
 
-def _welcome(gateway: WorkflowGateway, with_key: bool) -> str:
+def _welcome(gateway: WorkflowGateway, with_key: bool, submissions: bool = False) -> str:
     url = f"{gateway.address}/v1"
     name = clean(gateway.flow_models[0].model)
     key = " -H 'Authorization: Bearer KEY'" if with_key else ""
@@ -220,6 +227,7 @@ def _welcome(gateway: WorkflowGateway, with_key: bool) -> str:
         f"listening on {url}",
         *(_model_line(model) for model in gateway.flow_models),
         *(clean(f"  {name}: the model as it is") for name in gateway.other_models),
+        *([f"  submissions: POST {url}/runs"] if submissions else []),
         "",
         f"curl {url}/chat/completions{key} -H 'Content-Type: application/json' -d '{body}'",
         f'client = openai.OpenAI(base_url="{url}", api_key="{shown_key}")',

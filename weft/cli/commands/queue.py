@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from weft.cli.errors import report_errors
-from weft.cli.journal import journal_at
+from weft.cli.journal import journal_at, run_reference
 from weft.cli.options import Debug, JournalPlace, Json, Run, one_of
 from weft.cli.text import amount, clean, json_text
 
@@ -46,32 +46,47 @@ def list_command(
         from weft.cli.console import stdout
         from weft.cli.queue import entry_data, print_entries
         from weft.core.ports.queue import queue_of
+        from weft.workflow.queue.waiting import waiting_versions
 
         with journal_at(journal, to_read=True) as opened:
             entries = queue_of(opened).entries(states, limit + 1)
+            waiting = waiting_versions(opened, datetime.now(UTC).timestamp())
         if as_json:
-            typer.echo(json_text([entry_data(entry) for entry in entries[:limit]]))
+            typer.echo(json_text([entry_data(entry, waiting) for entry in entries[:limit]]))
         elif entries:
-            print_entries(stdout(), entries[:limit], datetime.now(UTC))
+            print_entries(stdout(), entries[:limit], waiting, datetime.now(UTC))
             if len(entries) > limit:
                 typer.echo("there are more: raise --limit")
         else:
-            typer.echo("no run waits; `weft submit FILE` submits one")
+            none = f"no run is {' or '.join(state)}" if state else "no run waits"
+            typer.echo(f"{none}; `weft submit FILE` submits one")
 
 
 @queue.command()
 def retry(run: Run, journal: JournalPlace = None, debug: Debug = False) -> None:
-    """Let a worker try again a run that failed or was stopped; what is finished is kept."""
+    """Let a worker try again a run that failed, was cancelled or was stopped.
+
+    What is finished is kept.
+    """
     with report_errors(debug=debug):
+        from weft.core.errors import InputError
         from weft.core.ports.queue import queue_of
-        from weft.workflow.history.run_history import find_run
+        from weft.workflow.history.run_history import find_run, read_history
+        from weft.workflow.history.unsettled_calls import unsettled_calls
 
         with journal_at(journal) as opened:
             found = find_run(opened, run)
             queue_of(opened).requeue(found)
             entry = queue_of(opened).entry(found)
+            history = read_history(opened, found)
+        if entry is not None and entry.state == "ended":
+            hint = "submit its inputs again, with another key"
+            raise InputError(f"the run {found!r} has {entry.status}", hint=hint)
         state = "not in the queue" if entry is None else entry.state
         typer.echo(f"{clean(found)} is {state}")
+        ready = state == "queued"
+        for node in {call.node: None for call in unsettled_calls(history.records) if ready}:
+            typer.echo(_undecided(found, node, journal), err=True)
 
 
 @queue.command()
@@ -99,12 +114,29 @@ def versions(as_json: Json = False, journal: JournalPlace = None, debug: Debug =
         from collections import Counter
 
         from weft.core.ports.queue import queue_of
+        from weft.workflow.queue.waiting import version_of_entry, waiting_versions
 
         with journal_at(journal, to_read=True) as opened:
+            waiting = waiting_versions(opened, datetime.now(UTC).timestamp())
             entries = queue_of(opened).entries(("queued", "running", "asking", "stopped"))
-        counted = Counter((entry.flow, entry.terms.version) for entry in entries)
+        counted = Counter(version_of_entry(entry) for entry in entries)
         if as_json:
-            rows = [{"flow": f, "version": v, "runs": n} for (f, v), n in counted.items()]
+            rows = [
+                {**key._asdict(), "runs": n, "waiting": waiting[key].runs if key in waiting else 0}
+                for key, n in counted.items()
+            ]
             typer.echo(json_text(rows))
-        for (flow, version), number in () if as_json else counted.most_common():
-            typer.echo(f"{clean(flow)}@{version}  {amount(number, 'run')}")
+        for key, number in () if as_json else counted.most_common():
+            line = f"{clean(key.flow)}@{key.version}  {amount(number, 'run')}"
+            typer.echo(line + (f"  {waiting[key].note}" if key in waiting else ""))
+
+
+def _undecided(run: str, node: str, journal: str | None) -> str:
+    """What to do about a call of `node` that may have been carried out."""
+    from weft.engine.scheduler.effects import word_for
+
+    words = f"{word_for(node, 'done:JSON')} or {word_for(node, 'repeat')}"
+    return (
+        f"nobody knows whether a call of {clean(node)} was carried out: unless you decide, "
+        f"it fails again. weft resume {run_reference(run, journal)} --confirm {clean(words)}"
+    )

@@ -67,12 +67,12 @@ def _print_list(
     with report_errors(debug=debug, as_json=as_json):
         from weft.cli.console import stderr, stdout
         from weft.cli.reports.show import print_lost_runs, print_runs, run_data
-        from weft.workflow.history.run_history import queue_states, standing_word
+        from weft.workflow.history.run_history import queue_states, standing_word, with_beginning
 
         with journal_at(journal, to_read=True) as opened:
             queued = queue_states(opened)
             listed = [
-                (run, queued.get(run.run) or standing_word(run))
+                (with_beginning(opened, run), queued.get(run.run) or standing_word(run))
                 for run in opened.runs(flow=flow, limit=limit)
             ]
             gone = opened.lost_runs()
@@ -117,6 +117,7 @@ def show(
             read_history,
             salvage_history,
             standing_word,
+            with_beginning,
         )
 
         with journal_at(journal, to_read=True) as opened:
@@ -128,6 +129,7 @@ def show(
             read = salvage_history if salvage else read_history
             history, standing = read(opened, summary.run), standing_word(summary)
             answered = answered_nodes(opened, summary.run)
+            summary = with_beginning(opened, summary)
         result = _result(history) if outputs else None
         if as_json:
             data = history_data(history, summary, standing, answered)

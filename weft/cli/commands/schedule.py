@@ -88,9 +88,11 @@ def list_command(
     """List the schedules, by name."""
     with report_errors(debug=debug, as_json=as_json):
         from weft.core.ports.queue import queue_of
+        from weft.workflow.queue.waiting import FlowVersion, waiting_versions
 
         with journal_at(journal, to_read=True) as opened:
             found = queue_of(opened).schedules()
+            waiting = waiting_versions(opened, time.time())
         rows = [
             {
                 "name": one.name,
@@ -100,15 +102,19 @@ def list_command(
                 "next": _time(one.next_s, one.zone),
                 "flow": one.header.flow,
                 "version": one.terms.version,
+                "waiting": waiting[key].runs if key in waiting else 0,
             }
             for one in found
+            for key in [FlowVersion(one.header.flow, one.terms.version)]
         ]
         if as_json:
             typer.echo(json_text(rows))
         for row in () if as_json else rows:
             when = f"{row['cron']} ({row['zone']})"
             what = f"{row['flow']}@{row['version']}"
-            typer.echo(clean(f"{row['name']}  {when}  {what}  next {row['next']}"))
+            line = f"{row['name']}  {when}  {what}  next {row['next']}"
+            ready = f"  runs of this version that wait for a worker: {row['waiting']}"
+            typer.echo(clean(line + (ready if row["waiting"] else "")))
         if not rows and not as_json:
             typer.echo("there are none; `weft schedule add NAME CRON FILE` adds one")
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from weft.cli import options
+from weft.cli import console, options
 from weft.cli.errors import report_errors
 from weft.cli.journal import run_reference
 from weft.cli.queue import ConcurrencyKey, ConcurrencyLimit, Inputs, InputsFile, Priority, Queue
@@ -61,6 +61,11 @@ def submit(
             journal=journal,
         )
         entry = submitted.entry()
+    asked = {"priority": priority, "queue": queue, "concurrency_limit": concurrency_limit}
+    for name, value in asked.items():
+        if (kept := getattr(entry.terms, name)) != value:
+            note = f"{clean(entry.run)} was submitted before: its {name} stays {kept}"
+            console.stderr().print(note, style="yellow", soft_wrap=True)
     if as_json:
         data = {"run": entry.run, "state": submitted.status, "version": entry.terms.version}
         typer.echo(json_text(data))

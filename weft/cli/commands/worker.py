@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ from weft.cli.exit_code import ExitCode
 from weft.cli.text import clean, one_line
 
 if TYPE_CHECKING:
+    from weft.core.ports.journal import Journal
     from weft.workflow.queue.worker import Worker, WorkerEvent
 
 HELP = """Execute the runs that `weft submit` and schedules leave in a queue.
@@ -85,7 +87,7 @@ def worker(
             )
             for version, flow in made.versions.items():
                 typer.echo(f"{clean(flow.name)}@{version}")
-            whole = asyncio.run(_serve_until_signal(made))
+            whole = asyncio.run(_serve_until_signal(made, _place(opened)))
     code = ExitCode.SUCCEEDED if whole else ExitCode.INTERRUPTED
     leave_at_once(code)  # without waiting for code that does not react to its cancellation
 
@@ -103,23 +105,32 @@ def _workflows(places: list[Path]) -> list[Path]:
     return found
 
 
-async def _serve_until_signal(made: Worker) -> bool:
+def _place(opened: Journal) -> str:
+    """The journal for a person, without the address of a server; a mistyped path is new."""
+    path = getattr(opened, "path", None)
+    place = "a journal on a server" if path is None else clean(str(path))
+    return place if opened.runs(limit=1) else f"{place}, which has no runs yet"
+
+
+async def _serve_until_signal(made: Worker, place: str) -> bool:
     screen = console.stderr()
 
     def stop() -> None:
-        text = "finishing running nodes; once more ends them at once"
+        text = "taking no more runs; running nodes may end, once more ends them at once"
         screen.print(text, style="dim")
         made.drain()
 
     with interrupts(stop):
-        return await made.serve(lambda: screen.print("waiting for runs", style="dim"))
+        return await made.serve(
+            lambda: screen.print(f"waiting for runs in {place}", style="dim", soft_wrap=True)
+        )
 
 
 _STYLES = {"stopped": "bold red", "changed": "bold red", "asking": "yellow", "left": "magenta"}
 
 
 def _print_event(event: WorkerEvent) -> None:
-    parts = [event.kind, clean(event.run)]
+    parts = [datetime.now().astimezone().strftime("%H:%M:%S"), event.kind, clean(event.run)]
     if event.attempts > 1:
         parts.append(f"attempt {event.attempts}")
     if event.text:

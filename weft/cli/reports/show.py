@@ -66,7 +66,7 @@ def run_data(summary: RunSummary, standing: str) -> dict[str, object]:
         "flow": summary.flow,
         "standing": standing,
         "held": summary.standing in ("running", "asking"),
-        "began": summary.wall,
+        "began": summary.wall or None,
         "ended": summary.ended_wall or None,
         "parts": summary.parts,
         "records": summary.records,
@@ -158,8 +158,8 @@ def print_run(
     line.append(f"  {clean(summary.run)}", "dim")
     console.print(line, soft_wrap=True)
     parts = f", in {summary.parts} parts" if summary.parts > 1 else ""
-    began = ago(summary.wall, now)
-    console.print(f"  began {began}{parts}, with weft {clean(history.header.weft)}")
+    began = f"began {ago(summary.wall, now)}" if summary.wall else "not begun"
+    console.print(f"  {began}{parts}, with weft {clean(history.header.weft)}")
     for reason in history.trace.reasons[:5]:
         console.print("  " + one_line(reason, 300))
     for name, value in history.header.inputs.items():

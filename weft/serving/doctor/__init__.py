@@ -21,6 +21,7 @@ from weft.serving.doctor.engine import (
     check_providers,
     check_ray,
     check_s3,
+    check_schedules,
     check_weights,
 )
 from weft.serving.doctor.machine import (
@@ -53,6 +54,7 @@ CHECKS: tuple[Callable[[], Check], ...] = (
     check_providers,
     check_ray,
     check_postgres,
+    check_schedules,
     check_s3,
     check_otel,
     check_png,

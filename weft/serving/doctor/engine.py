@@ -118,6 +118,11 @@ def check_postgres() -> Check:
     return _extra("postgres", ("psycopg", "psycopg_pool"), "a journal on a PostgreSQL server")
 
 
+def check_schedules() -> Check:
+    """Whether workers can fire schedules."""
+    return _extra("schedules", ("cronsim",), "runs at the times of cron expressions")
+
+
 def check_s3() -> Check:
     """Whether content can be stored on an S3-compatible server."""
     return _extra("s3", ("obstore",), "content on an S3-compatible server")

@@ -86,7 +86,7 @@ def _complete(
                 problems.append(f"`{name}`: {reasons[name]}")
         elif declared.required:
             problems.append(f"`{name}` is missing")
-            hint = hint or f"give {name}=...; to `weft run` as -i {name}=..."
+            hint = hint or f"give {name}=...; on the command line as -i {name}=..."
         else:
             values[name] = declared.default
     if problems:

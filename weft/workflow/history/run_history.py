@@ -18,6 +18,7 @@ from weft.core.events import (
     Outcome,
     RunFinished,
     RunResumed,
+    RunStarted,
 )
 from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import (
@@ -174,6 +175,23 @@ def standing_word(summary: RunSummary) -> str:
     """A run's standing in one word; `asking` also for an unclaimed run that waits for an answer."""
     waits = summary.standing in ("running", "interrupted") and summary.asking
     return "asking" if waits else summary.standing
+
+
+def with_beginning(journal: Journal, summary: RunSummary) -> RunSummary:
+    """The summary of a queued run with the time at which a worker began it in `wall`.
+
+    Empty where none has; other runs as they are.
+    """
+    if not isinstance(journal, QueueingJournal):
+        return summary
+    try:
+        if journal.queue.entry(summary.run) is None:
+            return summary
+        records = (each.record for each in journal.records(summary.run, limit=1))
+        wall = next((each.wall for each in records if isinstance(each, RunStarted)), "")
+    except StoreError:  # damaged, or a file of an older format that this user may only read
+        return summary
+    return replace(summary, wall=wall)
 
 
 def queue_states(journal: Journal) -> dict[RunId, str]:

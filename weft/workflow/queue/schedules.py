@@ -14,6 +14,16 @@ from weft.core.ports.queue import CatchUp, RunSchedule
 _LATE_S: Final = 60.0
 """A firing time this long ago was missed; the next look of a live worker comes sooner."""
 _MANY: Final = 100_000
+_FIELDS: Final = "five fields: minute hour day month weekday, such as '0 3 * * MON-FRI'"
+_SHORT: Final = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
 
 
 def next_time(cron: str, zone: str, after_s: float) -> float:
@@ -32,11 +42,22 @@ def next_time(cron: str, zone: str, after_s: float) -> float:
     try:
         found = next(CronSim(cron, datetime.fromtimestamp(after_s, place)))
     except CronSimError as error:
-        hint = "five fields: minute hour day month weekday, such as '0 3 * * MON-FRI'"
-        raise InputError(f"{cron!r:.80} is no cron expression: {error}", hint=hint) from None
+        raise InputError(f"{cron!r:.80} is no cron expression: {error}", hint=_FIELDS) from None
     except StopIteration:
         raise InputError(f"{cron!r:.80} never fires") from None
     return found.timestamp()
+
+
+def check_fields(cron: str) -> None:
+    """Check that an expression has five fields: six would be read as one with seconds.
+
+    Raises: `InputError`.
+    """
+    if (meant := _SHORT.get(cron.strip().lower())) is not None:
+        raise InputError(f"{cron!r:.80} is not supported", hint=f"write {meant!r}")
+    if (count := len(cron.split())) != 5:
+        says = f"{cron!r:.80} is no cron expression: it has {count} fields"
+        raise InputError(says, hint=_FIELDS)
 
 
 class Firing(NamedTuple):

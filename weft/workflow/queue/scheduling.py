@@ -10,7 +10,7 @@ from weft.core.ports.journal import Journal
 from weft.core.ports.queue import CatchUp, RunSchedule, queue_of
 from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.unit import Unit
-from weft.workflow.queue.schedules import CATCH_UPS, next_time
+from weft.workflow.queue.schedules import CATCH_UPS, check_fields, next_time
 from weft.workflow.queue.submission import checked_key, prepare
 from weft.workflow.runtime.options import RunSettings
 
@@ -35,6 +35,7 @@ def add_schedule(
     checked_key(name)
     if catch_up not in CATCH_UPS:
         raise InputError(f"`catch_up` is one of {', '.join(CATCH_UPS)}, not {catch_up!r:.80}")
+    check_fields(cron)
     header, queued = prepare(unit, inputs, settings or RunSettings(), **terms)
     schedule = RunSchedule(name, cron, zone, catch_up, next_time(cron, zone, now_s), header, queued)
     queue_of(journal).put_schedule(schedule)

@@ -156,7 +156,10 @@ def prepare(
     if concurrency_limit is not None and concurrency_limit < 1:
         raise InputError(f"`concurrency_limit` is at least 1, not {concurrency_limit}")
     if concurrency_key and concurrency_limit is None:
-        raise InputError("a `concurrency_key` needs a limit", hint="add concurrency_limit=N")
+        raise InputError(
+            "a `concurrency_key` needs a limit",
+            hint="add concurrency_limit=N, or --concurrency-limit N",
+        )
     checked = check_inputs(unit.document, plain_inputs(inputs, unit.types.inputs))
     redactor = redactor_of(unit)
     texts = recorded_texts(unit, redactor)

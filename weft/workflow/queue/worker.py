@@ -37,7 +37,7 @@ class WorkerEvent:
     """What happened to a run at a worker.
 
     taken      it begins, or continues after another worker's part (`attempts` above 1)
-    ended      `text` is its status
+    ended      `text` is its status, and why
     asking     it waits for an answer, and occupies nothing here
     left       another worker continues it: this one drains, or cannot reach the journal
     stopped    it cannot be executed, because of `text`; `weft queue retry` tries again
@@ -271,7 +271,7 @@ class Worker:
             self._tell("left", taken.run, name, "; ".join(result.reasons))
             return bool(summary.asking)
         else:
-            self._tell("ended", taken.run, name, result.status)
+            self._tell("ended", taken.run, name, ": ".join((result.status, *result.reasons[:1])))
         return False
 
     async def _stop(self, execution: _Execution, error: WeftError) -> None:
