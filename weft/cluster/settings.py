@@ -148,7 +148,7 @@ def start_hint(labels: Sequence[str]) -> str:
         return "start one: `weft cluster up`"
     resources = json.dumps(dict.fromkeys(labels, 1))
     return (
-        f"start one: `weft cluster up --label 1={','.join(labels)}`, "
+        f"start one: `weft cluster down` and `weft cluster up --label 1={','.join(labels)}`, "
         f"or `ray start --address=HOST:PORT --resources='{resources}'`"
     )
 
