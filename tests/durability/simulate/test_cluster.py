@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Final, Literal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +19,8 @@ from weft.durability.simulate import (
 )
 from weft.errors import InputError
 
+BENCHMARKS: Final = Path(__file__).parents[3] / "docs" / "benchmarks"
+KINDS: Final[tuple[Literal["sqlite", "postgres"], ...]] = ("sqlite", "postgres")
 FREE = ClusterCosts(StepCost(0, 0), StepCost(0, 0), StepCost(0, 0), 0.0, 1e12, 0.0, 100.0, 10.0)
 COSTS = st.builds(
     ClusterCosts,
@@ -113,3 +119,17 @@ def test_what_cannot_be_simulated_is_refused(wrong: dict[str, float]) -> None:
     given = {"nodes": 1, "items": 1, "seconds": 1.0, **wrong}
     with pytest.raises(InputError):
         simulate_cluster(**given)  # type: ignore[arg-type]
+
+
+def test_what_is_shipped_is_what_was_measured() -> None:
+    rows = json.loads((BENCHMARKS / "simulation_cluster.json").read_text("utf-8"))["rows"]
+    value = {(row["system"], row["metric"]): row["value"] for row in rows if row["case"] == "costs"}
+    alone = measured_costs("none").scheduler
+    assert alone.node_s * 1e6 == pytest.approx(value["none", "node_us"], rel=0.3)
+    for kind in KINDS:
+        costs = measured_costs(kind)
+        node_us = (alone.node_s + costs.journal.node_s) * 1e6
+        assert node_us == pytest.approx(value[kind, "node_us"], rel=0.3)
+        assert costs.journal.step_s * 1e6 == pytest.approx(value[kind, "step_us"], rel=0.5)
+        assert costs.store_s * 1e3 == pytest.approx(value[kind, "store_ms"], rel=0.5)
+        assert costs.store_bytes_s * 1e-6 == pytest.approx(value[kind, "store_mb_s"], rel=0.5)

@@ -52,12 +52,12 @@ class _Journal(NamedTuple):
 
 
 JOURNALS: Final[Mapping[JournalKind, _Journal]] = {
-    "none": _Journal(StepCost(0.0, 0.0), 0.0, 8.7e-3, 130e6),
-    "sqlite": _Journal(StepCost(60e-6, 23e-6), 150.0, 8.7e-3, 130e6),
-    "postgres": _Journal(StepCost(4.0e-3, 50e-6), 150.0, 2.9e-3, 73e6),
+    "none": _Journal(StepCost(0.0, 0.0), 0.0, 0.8e-3, 280e6),
+    "sqlite": _Journal(StepCost(60e-6, 24e-6), 150.0, 0.8e-3, 280e6),
+    "postgres": _Journal(StepCost(1.2e-3, 34e-6), 150.0, 3.0e-3, 87e6),
 }
 """By kind of journal. Content is in a folder that all machines share, or on the same server."""
-_SCHEDULER: Final = StepCost(0.0, 20e-6)
+_SCHEDULER: Final = StepCost(0.0, 17e-6)
 _MESSAGE: Final = StepCost(40e-6, 83e-6)
 _TRIP_S: Final = 1.3e-3
 _NODE_BYTES: Final = 1_500.0
