@@ -54,7 +54,7 @@ class _Journal(NamedTuple):
 JOURNALS: Final[Mapping[JournalKind, _Journal]] = {
     "none": _Journal(StepCost(0.0, 0.0), 0.0, 0.8e-3, 280e6),
     "sqlite": _Journal(StepCost(60e-6, 24e-6), 150.0, 0.8e-3, 280e6),
-    "postgres": _Journal(StepCost(1.2e-3, 34e-6), 150.0, 3.0e-3, 87e6),
+    "postgres": _Journal(StepCost(4.0e-3, 34e-6), 150.0, 3.0e-3, 87e6),
 }
 """By kind of journal. Content is in a folder that all machines share, or on the same server."""
 _SCHEDULER: Final = StepCost(0.0, 17e-6)
