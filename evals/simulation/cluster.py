@@ -56,7 +56,6 @@ def _costs(rounds: int) -> Iterator[Row]:
     flows |= {f"chain_{size}": _chain(size) for size in _CHAINS}
     with ExitStack() as opened:
         journals = _journals(opened)
-        none: dict[str, float] = {}
         for kind, journal in journals.items():
             took = {
                 name: median(_wall_s(flow, journal) for _ in range(rounds))
@@ -64,7 +63,6 @@ def _costs(rounds: int) -> Iterator[Row]:
             }
             node = (took["map_6000"] - took["map_1000"]) / (_MAPS[1] - _MAPS[0])
             step = (took["chain_120"] - took["chain_20"]) / (_CHAINS[1] - _CHAINS[0]) - node
-            none = none or {"node": node, "step": step}
             yield Row("costs", kind, "node_us", node * 1e6, "us")
             yield Row("costs", kind, "step_us", max(step, 0.0) * 1e6, "us")
         yield from _kept(opened)
