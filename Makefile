@@ -19,12 +19,15 @@ demo: model  ## run the main job: documents, tools and a real language model, in
 # Tests start hundreds of interpreters, which must not compile weft each time, whatever the shell says.
 test test-full test-all: export PYTHONDONTWRITEBYTECODE :=
 
+# A test that waits for ever fails with its stack; it must not take the whole run with it.
+PATIENCE := 600
+
 # The servers of the tests marked vllm have the machine to themselves; all others run side by side.
 define run-tests
 	failed=0; \
-	$(BIN)/python -m pytest -q --durations=20 -m "$(1) and vllm" || failed=$$?; \
+	$(BIN)/python -m pytest -q --timeout $(PATIENCE) --durations=20 -m "$(1) and vllm" || failed=$$?; \
 	test $$failed -le 1 || exit $$failed; \
-	$(BIN)/python -m pytest -q --durations=20 -n $(WORKERS) --dist loadfile -m "$(1) and not vllm" || failed=$$?; \
+	$(BIN)/python -m pytest -q --timeout $(PATIENCE) --durations=20 -n $(WORKERS) --dist loadfile -m "$(1) and not vllm" || failed=$$?; \
 	exit $$failed
 endef
 

@@ -100,6 +100,17 @@ class Stream:
 
 async def streamed(client: httpx2.AsyncClient, number: int, begun: asyncio.Semaphore) -> Stream:
     stream = Stream()
+    try:
+        await read_stream(client, number, stream, begun)
+    finally:
+        if not stream.text:
+            begun.release()  # the test must not wait for a stream that failed
+    return stream
+
+
+async def read_stream(
+    client: httpx2.AsyncClient, number: int, stream: Stream, begun: asyncio.Semaphore
+) -> None:
     body = {
         "model": "chat",
         "stream": True,
@@ -118,7 +129,6 @@ async def streamed(client: httpx2.AsyncClient, number: int, begun: asyncio.Semap
                     stream.text += choices[0].get("delta", {}).get("content") or ""
                     if first and stream.text:
                         begun.release()
-    return stream
 
 
 async def survive(server: PostgresServer, folder: Path, streams: int, per_token_s: float) -> None:
