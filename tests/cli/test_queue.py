@@ -120,23 +120,26 @@ def test_a_worker_executes_and_drains(folder: Path) -> None:
         stdout=subprocess.PIPE,
         text=True,
     ) as worker:
-        assert worker.stderr is not None
-        first = worker.stderr.readline()
-        assert first.endswith(f"waiting for runs in {folder / 'journal.sqlite'}\n")
-        lines: list[str] = []
-        for line in worker.stderr:
-            lines.append(untimed(line))
-            if {"ended order-1 succeeded", "asking asks-1 sure"} <= set(lines) and any(
-                each.startswith("ended fails-1 failed: ") for each in lines
-            ):
-                break
-        assert [entry["state"] for entry in data("queue", "list")] == ["asking"]
-        assert "; a worker with asks@" in weft("answer", "asks-1", "sure", "y").stdout
-        for line in worker.stderr:
-            if untimed(line) == "ended asks-1 succeeded":
-                break
-        worker.send_signal(signal.SIGTERM)
-        out, _ = worker.communicate(timeout=120)
+        try:
+            assert worker.stderr is not None
+            first = worker.stderr.readline()
+            assert first.endswith(f"waiting for runs in {folder / 'journal.sqlite'}\n")
+            lines: list[str] = []
+            for line in worker.stderr:
+                lines.append(untimed(line))
+                if {"ended order-1 succeeded", "asking asks-1 sure"} <= set(lines) and any(
+                    each.startswith("ended fails-1 failed: ") for each in lines
+                ):
+                    break
+            assert [entry["state"] for entry in data("queue", "list")] == ["asking"]
+            assert "; a worker with asks@" in weft("answer", "asks-1", "sure", "y").stdout
+            for line in worker.stderr:
+                if untimed(line) == "ended asks-1 succeeded":
+                    break
+            worker.send_signal(signal.SIGTERM)
+            out, _ = worker.communicate(timeout=120)
+        finally:
+            worker.kill()  # or a test that fails would wait for it
     assert worker.returncode == 0
     again = weft("queue", "retry", "order-1")
     assert (again.exit_code != 0, "has succeeded" in again.stderr) == (True, True)

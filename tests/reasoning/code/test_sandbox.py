@@ -158,10 +158,12 @@ def test_nothing_outlives_weft_itself() -> None:
     """
     command = (sys.executable, "-c", dedent(source))
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as weft:
-        assert weft.stdout is not None
-        mark = weft.stdout.readline().strip()
-        assert until(lambda: bool(processes_with(mark)))
-        weft.kill()
+        try:
+            assert weft.stdout is not None
+            mark = weft.stdout.readline().strip()
+            assert until(lambda: bool(processes_with(mark)))
+        finally:
+            weft.kill()
     assert until(lambda: not processes_with(mark))
 
 

@@ -13,7 +13,8 @@ import pytest
 
 import weft
 from weft.cli.reports.show import took
-from weft.errors import Cancelled, InputError, RunExists
+from weft.core.ports.queue import queue_of
+from weft.errors import Cancelled, InputError, RunExists, StoreError
 from weft.testing import FakeClock, FakeModel
 from weft.workflow.history.run_history import with_beginning
 from weft.workflow.queue.submission import SubmittedRun
@@ -35,9 +36,17 @@ class Machine:
 
         self.events: list[WorkerEvent] = []
         self.journal = SqliteJournal(path, clock=clock)
-        self.worker = weft.Worker(
-            flows, self.journal, clock=clock, report=self.events.append, **options
-        )
+        self.worker = weft.Worker(flows, self.journal, clock=clock, report=self._report, **options)
+
+    def _report(self, event: WorkerEvent) -> None:
+        self.events.append(event)
+        if event.kind in ("ended", "asking", "stopped"):
+            try:
+                entry = queue_of(self.journal).entry(event.run)
+            except StoreError:  # a process that is dead: its journal is closed
+                return
+            assert entry is not None
+            assert entry.state == event.kind, "told before the queue shows it"
 
     @property
     def told(self) -> list[tuple[str, str]]:

@@ -34,7 +34,7 @@ EventKind = Literal["taken", "ended", "asking", "left", "stopped", "changed", "f
 
 @dataclass(frozen=True, slots=True)
 class WorkerEvent:
-    """What happened to a run at a worker.
+    """What happened to a run at a worker; an end is told once the queue shows it.
 
     taken      it begins, or continues after another worker's part (`attempts` above 1)
     ended      `text` is its status, and why
@@ -57,6 +57,15 @@ class _Execution:
     taken: TakenRun
     flow: AnyFlow
     run: FlowRun[Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _PartEnd:
+    """How this worker's part of a run ended. `open_question`: it can go on without the answer."""
+
+    kind: EventKind
+    text: str
+    open_question: bool = False
 
 
 class Worker:
@@ -223,64 +232,59 @@ class Worker:
     # -- executing -----------------------------------------------------------------------------
 
     async def _execute(self, taken: TakenRun) -> None:
-        """Execute a run to its end, a question or the drain, and release it."""
+        """Execute a run to its end, a question or the drain, release it, and then tell."""
         execution = self._executions[taken.run]
-        left_open = False
+        part: _PartEnd | None = None
         try:
-            left_open = await self._run(execution)
+            part = await self._run(execution)
         except RunSucceeded:
-            self._tell("ended", taken.run, execution.flow.name, "succeeded")
+            part = _PartEnd("ended", "succeeded")
         except WorkflowChanged:
             self.versions.pop(taken.version, None)
-            text = "its files have changed: restart this worker"
-            self._tell("changed", taken.run, execution.flow.name, text)
+            part = _PartEnd("changed", "its files have changed: restart this worker")
         except StoreError as error:
             if error.retryable:
-                self._tell("left", taken.run, execution.flow.name, error.message)
+                part = _PartEnd("left", error.message)
             else:
-                await self._stop(execution, error)
+                part = await self._stop(taken.run, error)
         except Exception as error:  # noqa: BLE001 - one run must not end the worker
-            await self._stop(execution, convert(error, NodeId("")))
+            part = await self._stop(taken.run, convert(error, NodeId("")))
         finally:
             try:
                 await asyncio.to_thread(taken.claim.release)
-                if left_open:
+                if part is not None and part.open_question:
                     await self._requeue(taken.run)
             finally:
                 del self._executions[taken.run]
                 self._wake.set()
+                if part is not None:
+                    self._tell(part.kind, taken.run, execution.flow.name, part.text)
 
-    async def _run(self, execution: _Execution) -> bool:
-        """Execute a run; True for one that asks and could go on without an answer, too."""
+    async def _run(self, execution: _Execution) -> _PartEnd:
         taken, name = execution.taken, execution.flow.name
-        kept = taken._replace(claim=HeldClaim(lambda: None))  # it is released here, at the end
+        kept = taken._replace(claim=HeldClaim(lambda: None))  # it is released in `_execute`
         claimed = await asyncio.to_thread(
             claim_run, self._journal, taken.run, unit=execution.flow.unit, taken=kept
         )
         if self._draining:
-            self._tell("left", taken.run, name, "this worker drains")
-            return False
+            return _PartEnd("left", "this worker drains")
         settings = {"models": self._models, "clock": self._clock, "questions": "pause"}
         run = execution.run = resume_run(claimed, **settings)
         self._tell("taken", taken.run, name, attempts=taken.attempts)
         result = await run.wait()
         summary = await asyncio.to_thread(self._journal.summary, taken.run)
         if result.status == "asking":
-            self._tell("asking", taken.run, name, ", ".join(q.node for q in result.questions))
-        elif summary.standing in ("running", "asking"):  # its record has no end
-            self._tell("left", taken.run, name, "; ".join(result.reasons))
-            return bool(summary.asking)
-        else:
-            self._tell("ended", taken.run, name, ": ".join((result.status, *result.reasons[:1])))
-        return False
+            return _PartEnd("asking", ", ".join(q.node for q in result.questions))
+        if summary.standing in ("running", "asking"):  # its record has no end
+            return _PartEnd("left", "; ".join(result.reasons), bool(summary.asking))
+        return _PartEnd("ended", ": ".join((result.status, *result.reasons[:1])))
 
-    async def _stop(self, execution: _Execution, error: WeftError) -> None:
-        run = execution.taken.run
-        self._tell("stopped", run, execution.flow.name, str(error))
+    async def _stop(self, run: RunId, error: WeftError) -> _PartEnd:
         try:
             await asyncio.to_thread(self._queue.stop, run, str(error))
         except StoreError as failure:
             _logger.warning("%s: %s", run, failure.message)
+        return _PartEnd("stopped", str(error))
 
     async def _requeue(self, run: RunId) -> None:
         try:
