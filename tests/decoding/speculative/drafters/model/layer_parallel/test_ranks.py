@@ -137,4 +137,4 @@ def test_a_rank_that_never_comes_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr(processes, "PROGRAM", "code")  # reads what it is told, and is never ready
     with pytest.raises(StartError, match="rank 1 was not ready"):
-        ProcessTeam(exact(tiny_path), start_s=0.2)
+        ProcessTeam(exact(tiny_path), start_s=1.0)
