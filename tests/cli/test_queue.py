@@ -81,7 +81,8 @@ def test_a_submitted_run_is_listed_and_cancelled(folder: Path) -> None:
     (counted,) = data("queue", "versions")
     assert counted == {"flow": "double", "version": entry["version"], "runs": 1, "waiting": 0}
     assert f"double@{entry['version']}" in weft("queue", "list").stdout
-    assert "has ended" in weft("queue", "cancel", "order-1", "--reason", "enough").stdout
+    done = weft("queue", "cancel", "order-1", "--reason", "enough")
+    assert done.stdout == "order-1 has ended: cancelled\n"
     assert data("queue", "list") == []
     (ended,) = data("queue", "list", "--state", "ended")
     assert ended["status"] == "cancelled"
@@ -93,8 +94,8 @@ def test_a_submitted_run_is_listed_and_cancelled(folder: Path) -> None:
         (("-i", "n=4", "--key", "order-1"), 2, "other inputs"),
         (("-i", "n=3", "--key", "no good"), 2, "letters"),
         (("-i", "m=3"), 2, "there is no input"),
-        (("-i", "n=3", "--at", "soon"), 2, "--at"),
-        (("-i", "n=3", "--at", "2020"), 2, "or 10m"),
+        (("-i", "n=3", "--at", "soon"), 2, "`at` is no time: 'soon'"),
+        (("-i", "n=3", "--at", "2020"), 2, "a delay such as 10m"),
         (("-i", "n=3", "--at", "2026-01-01T00:00"), 2, "zone"),
         (("-i", "n=3", "--concurrency-key", "k"), 2, "--concurrency-limit N"),
         ((), 2, "on the command line as -i n=..."),

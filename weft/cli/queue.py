@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
-from weft.cli import options
 from weft.cli.text import clean
 
 if TYPE_CHECKING:
@@ -38,21 +37,6 @@ ConcurrencyLimit = Annotated[
 ConcurrencyKey = Annotated[
     str, typer.Option(metavar="KEY", help="What the limit is for; else the workflow's name.")
 ]
-
-
-def time_of(text: str) -> datetime | timedelta:
-    """A time with its zone, or a delay. Raises: `typer.BadParameter`."""
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        pass
-    try:
-        if not text.strip()[-1:].isalpha():  # 2020 is no delay of 2,020 s
-            raise typer.BadParameter(text)
-        return timedelta(seconds=options.seconds(text))
-    except typer.BadParameter:
-        message = f"expected a time such as 2026-01-05T09:00+01:00, or 10m, got {text!r}"
-        raise typer.BadParameter(message, param_hint="--at") from None
 
 
 STYLES = {

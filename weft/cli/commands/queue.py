@@ -99,12 +99,13 @@ def cancel(
     """End a run: at once where it waits, soon where a worker executes it."""
     with report_errors(debug=debug):
         from weft.workflow.history.cancel import cancel_run
-        from weft.workflow.history.run_history import find_run
+        from weft.workflow.history.run_history import find_run, standing_word
 
         with journal_at(journal) as opened:
             found = find_run(opened, run)
             done = cancel_run(opened, found, reason)
-        typer.echo(f"{clean(found)} {'has ended' if done else 'ends soon'}")
+            ended = standing_word(opened.summary(found))
+        typer.echo(f"{clean(found)} {f'has ended: {ended}' if done else 'ends soon'}")
 
 
 @queue.command()

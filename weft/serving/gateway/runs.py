@@ -41,8 +41,11 @@ class RunSubmissions(Protocol):
     def look(self, run: str) -> Mapping[str, Any]:
         """The run's status, and its outputs once it has ended. Raises: `UnknownReference`."""
 
-    def cancel(self, run: str) -> bool:
-        """End a run; whether it has ended already. Raises: `UnknownReference`."""
+    def cancel(self, run: str) -> str:
+        """End a run: how it has ended, now or before; `running` where its process ends it soon.
+
+        Raises: `UnknownReference`.
+        """
 
 
 class SubmissionEndpoints:
@@ -82,9 +85,17 @@ class SubmissionEndpoints:
         return JSONResponse({"object": "run", **run})
 
     async def cancel(self, request: Request) -> JSONResponse:
-        """End the run: 202, also where it has ended already."""
+        """End the run: 200 once it is cancelled, 202 where its process ends it soon.
+
+        A run that ended otherwise is a conflict (409), with its `status`.
+        """
         run = request.path_params["run"]
-        return JSONResponse({"run": run, "ended": await in_thread(self._runs.cancel, run)}, 202)
+        status = await in_thread(self._runs.cancel, run)
+        seen = {"run": run, "ended": status != "running", "status": status}
+        if status in ("cancelled", "running"):
+            return JSONResponse(seen, 200 if seen["ended"] else 202)
+        text = f"the run has ended: {status}"
+        return JSONResponse({**seen, **ApiProblem(409, text, code="run_ended").body()}, 409)
 
 
 def _checked(body: Any) -> dict[str, Any]:
