@@ -24,7 +24,7 @@ outputs: {twice: "{{ twice }}"}
 
 
 def gateway(path: Path, body: Callable[[Any, weft.Flow], Awaitable[None]], **options: Any) -> None:
-    from weft.serve import GatewayOptions, WorkflowGateway
+    from weft.workflow.apps.gateway import GatewayOptions, WorkflowGateway
 
     flow = weft.loads(TEXT)
 
