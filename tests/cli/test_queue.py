@@ -194,3 +194,58 @@ def test_a_folder_without_workflows(folder: Path) -> None:
     done = weft("worker", "empty")
     assert done.exit_code == 2
     assert "contains no *.yaml" in done.stderr
+
+
+def worker_until_it_waits(*words: str) -> tuple[str, str]:
+    """What a worker says until it waits for runs, and the versions that it has."""
+    with subprocess.Popen(
+        [*WEFT, "worker", *words],
+        env=dict(os.environ),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as worker:
+        assert worker.stderr is not None
+        said = ""
+        for line in worker.stderr:
+            said += line
+            if line.startswith("waiting for runs"):
+                break
+        worker.terminate()
+        out, _ = worker.communicate(timeout=120)
+    return said, out
+
+
+def test_files_that_are_no_workflows_are_left_out(folder: Path) -> None:
+    (folder / "flows" / "compose.yaml").write_text("services: {db: {image: postgres}}\n")
+    (folder / "flows" / "broken.yml").write_text(
+        "name: broken\nnodes:\n  a: {value: '{{ b }}'}\noutputs: {a: '{{ a }}'}\n"
+    )
+    (folder / "flows" / "bytes.yaml").write_bytes(b"\xff\xfe\x00")
+    said, out = worker_until_it_waits("flows")
+    warned = re.findall(r"warning: left out flows/(\S+): (.+)", said)
+    assert [name.partition(":")[0] for name, _ in warned] == [
+        "broken.yml",
+        "bytes.yaml",
+        "compose.yaml",
+    ]
+    assert warned[0][0] == "broken.yml:3"
+    assert "`b`" in warned[0][1] or "'b'" in warned[0][1]
+    assert {line.partition("@")[0] for line in out.splitlines()} == {"asks", "double"}
+
+
+def test_a_worker_without_a_usable_workflow_is_an_error(folder: Path) -> None:
+    (folder / "other").mkdir()
+    (folder / "other" / "compose.yaml").write_text("services: {db: {image: postgres}}\n")
+    done = weft("worker", "other")
+    assert done.exit_code == 2
+    assert "warning: left out other/compose.yaml" in done.stderr
+    assert "none of 1 file is a workflow" in done.stderr
+    named = weft("worker", "other/compose.yaml")
+    assert (named.exit_code, "warning" in named.stderr) == (2, False)
+
+
+def test_a_worker_says_that_it_creates_a_journal(folder: Path) -> None:
+    for expected in (True, False):
+        said, _ = worker_until_it_waits("flows", "--journal", "new.sqlite")
+        assert (f"there was no journal {folder / 'new.sqlite'}: created it" in said) is expected

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from zoneinfo import ZoneInfo
 
 import typer
 from rich.text import Text
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from weft.core.ports.queue import QueueEntry
+    from weft.workflow.queue.declared import AppliedSchedule
     from weft.workflow.queue.waiting import FlowVersion, WaitingRuns
 
 Inputs = Annotated[
@@ -37,6 +39,20 @@ ConcurrencyLimit = Annotated[
 ConcurrencyKey = Annotated[
     str, typer.Option(metavar="KEY", help="What the limit is for; else the workflow's name.")
 ]
+
+
+def applied_line(applied: AppliedSchedule) -> str:
+    """What registering a declared schedule changed, in one line."""
+    schedule = applied.schedule
+    line = f"{applied.change}  {clean(schedule.name)}  {clean(schedule.header.flow)}"
+    if applied.change == "removed":
+        return line
+    return f"{line}@{schedule.terms.version}  next {zoned_time(schedule.next_s, schedule.zone)}"
+
+
+def zoned_time(time_s: float, zone: str) -> str:
+    """A time (seconds since 1970) in a zone, to the second."""
+    return datetime.fromtimestamp(time_s, ZoneInfo(zone)).isoformat(timespec="seconds")
 
 
 STYLES = {

@@ -149,8 +149,12 @@ def prepare(
     priority: int = 0,
     concurrency_limit: int | None = None,
     concurrency_key: str = "",
+    notes: Mapping[str, Any] | None = None,
 ) -> tuple[RunHeader, QueueTerms]:
-    """The header, without an id, and the terms of a run. Raises: `InputError`, `BuildError`."""
+    """The header, without an id, and the terms of a run. `notes`: further settings in the header.
+
+    Raises: `InputError`, `BuildError`.
+    """
     for name, text in (("queue", queue), ("concurrency_key", concurrency_key or "k")):
         if not _KEY.fullmatch(text):
             raise InputError(f"`{name}` cannot be {text!r:.80}", hint=_KEY_HINT)
@@ -164,7 +168,7 @@ def prepare(
     checked = check_inputs(unit.document, plain_inputs(inputs, unit.types.inputs))
     redactor = redactor_of(unit)
     texts = recorded_texts(unit, redactor)
-    header = run_header(unit, checked, settings, texts, redactor, {})
+    header = run_header(unit, checked, settings, texts, redactor, notes or {})
     limit = concurrency_limit
     terms = QueueTerms(version_of(texts), queue, priority, 0.0, concurrency_key, limit)
     return header, terms
