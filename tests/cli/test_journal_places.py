@@ -62,26 +62,16 @@ LOOKING = (
 )
 
 
-@pytest.mark.parametrize("by_variable", [True, False])
-def test_what_reads_creates_no_mistyped_journal(
-    folder: Path, by_variable: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if by_variable:
-        monkeypatch.setenv("WEFT_JOURNAL", "typo.sqlite")
+def test_what_reads_creates_no_mistyped_journal(folder: Path) -> None:
     for words in LOOKING:
-        refused = weft(*words.split(), *(() if by_variable else ("--journal", "typo.sqlite")))
+        refused = weft(*words.split(), "--journal", "typo.sqlite")
         assert refused.exit_code == 1, (words, refused.output)
         assert "there is no journal typo.sqlite" in refused.stderr, words
-        assert ("WEFT_JOURNAL names it" in refused.stderr) is by_variable
         assert "hint: is the path right?" in refused.stderr
     assert [file.name for file in folder.iterdir()] == ["bill.yaml"]
 
 
-def test_who_has_recorded_nothing_yet_and_names_no_journal_gets_an_empty_page(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("WEFT_JOURNAL")
-    monkeypatch.setenv("WEFT_HOME", str(folder / "own"))
+def test_who_has_recorded_nothing_yet_and_names_no_journal_gets_an_empty_page(folder: Path) -> None:
     page = RunsPage()
     asyncio.run(page.serve(page.stop))
     assert (folder / "own" / "journal.sqlite").is_file()

@@ -142,6 +142,7 @@ def test_a_worker_executes_and_drains(folder: Path) -> None:
         finally:
             worker.kill()  # or a test that fails would wait for it
     assert worker.returncode == 0
+    assert "no worker is alive" in weft("queue", "workers").stdout
     again = weft("queue", "retry", "order-1")
     assert (again.exit_code != 0, "has succeeded" in again.stderr) == (True, True)
     assert "no run is stopped;" in weft("queue", "list", "--state", "stopped").stdout

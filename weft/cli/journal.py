@@ -28,12 +28,12 @@ def journal_at(
 ) -> Iterator[Journal]:
     """The journal that `--journal` names, or the user's own.
 
-    One that is named, here or in `WEFT_JOURNAL`, must exist unless `make` is set. A read-only one
-    may be opened `to_read`. Raises: `StoreError`.
+    A named journal must exist, unless `make` is set. A read-only one may be opened `to_read`.
+    Raises: `StoreError`.
     """
     from weft.workflow.runtime.journals import open_journal
 
-    with closing(open_journal(place, make=make, to_read=to_read)) as journal:
+    with closing(open_journal(place, make=make or not place, to_read=to_read)) as journal:
         yield journal
 
 

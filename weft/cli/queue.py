@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from weft.core.ports.queue import QueueEntry
     from weft.workflow.queue.declared import AppliedSchedule
+    from weft.workflow.queue.live_workers import LiveWorker
     from weft.workflow.queue.waiting import FlowVersion, WaitingRuns
 
 Inputs = Annotated[
@@ -82,6 +83,27 @@ def print_entries(
             f"{clean(entry.flow)}@{entry.terms.version}",
             str(entry.attempts),
             Text(clean("; ".join(_notes(entry, waiting, now))), "dim"),
+        )
+    console.print(shown)
+
+
+def print_workers(console: Console, workers: Sequence[LiveWorker]) -> None:
+    """Print a table of workers."""
+    from weft.cli.console import table
+
+    shown = table("!host", ">process", "since", "heartbeat", ">runs", "versions", "~note")
+    for worker in workers:
+        data, entry = worker.data(), worker.entry
+        notes = ["drains"] if entry.draining else []
+        notes += [f"queues {', '.join(entry.queues)}"] if entry.queues != ("default",) else []
+        shown.add_row(
+            Text(clean(entry.host)),
+            str(entry.pid),
+            data["since"],
+            data["heartbeat"],
+            f"{len(worker.running)} of {entry.concurrency}",
+            clean(" ".join(data["versions"])),
+            Text(clean("; ".join([*notes, *worker.running])), "dim"),
         )
     console.print(shown)
 

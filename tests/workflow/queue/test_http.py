@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from datetime import UTC, datetime
@@ -110,3 +111,27 @@ def test_a_running_run_is_cancelled_soon(path: Path) -> None:
             taken.claim.release()
 
     gateway(path, body)
+
+
+def test_live_workers_are_listed(path: Path) -> None:
+    async def none(client: Any, flow: weft.Flow) -> None:
+        assert (await client.get("/v1/workers")).json() == {"object": "list", "data": []}
+
+    async def one(client: Any, flow: weft.Flow) -> None:
+        version = flow.submit({"n": 1}, journal=path).entry().terms.version
+        while not (found := (await client.get("/v1/workers")).json()["data"]):
+            pass
+        (worker,) = found
+        assert worker["versions"] == [f"double@{version}"]
+        assert (worker["pid"], worker["concurrency"], worker["draining"]) == (os.getpid(), 2, False)
+        assert set(worker) == FIELDS
+
+    gateway(path, none)
+    gateway(path, one, worker=2)
+    gateway(path, none)  # it has left
+
+
+FIELDS = {
+    *("worker", "host", "pid", "versions", "queues", "concurrency", "running", "draining"),
+    *("since", "heartbeat"),
+}

@@ -132,6 +132,24 @@ def versions(as_json: Json = False, journal: JournalPlace = None, debug: Debug =
             typer.echo(line + (f"  {waiting[key].note}" if key in waiting else ""))
 
 
+@queue.command()
+def workers(as_json: Json = False, journal: JournalPlace = None, debug: Debug = False) -> None:
+    """List the workers that are alive: where, with which workflows, and what they execute."""
+    with report_errors(debug=debug, as_json=as_json):
+        from weft.cli.console import stdout
+        from weft.cli.queue import print_workers
+        from weft.workflow.queue.live_workers import live_workers
+
+        with journal_at(journal, to_read=True) as opened:
+            found = live_workers(opened)
+    if as_json:
+        typer.echo(json_text([worker.data() for worker in found]))
+    elif found:
+        print_workers(stdout(), found)
+    else:
+        typer.echo("no worker is alive; `weft worker FILE` starts one")
+
+
 def _undecided(run: str, node: str, journal: str | None) -> str:
     """What to do about a call of `node` that may have been carried out."""
     from weft.engine.scheduler.effects import word_for

@@ -57,7 +57,8 @@ def worker(
         str,
         typer.Option(
             metavar="TIME",
-            help="On a server: how long after this worker's death its runs wait for another one.",
+            help="How long after its death this worker is still listed and, on a server, its runs "
+            "wait for another one.",
         ),
     ] = "20s",
     schedules: Annotated[
@@ -92,6 +93,7 @@ def worker(
                 concurrency=concurrency,
                 queues=queue or ("default",),
                 grace_s=grace_s,
+                lease_s=lease_s,
                 report=None if quiet else _print_event,
             )
             for version, flow in made.versions.items():

@@ -1,9 +1,9 @@
-"""The endpoints of queued runs: submit one, look at one, cancel one."""
+"""The endpoints of queued runs: submit one, look at one, cancel one; and of their workers."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 from urllib.parse import quote
 
@@ -47,9 +47,12 @@ class RunSubmissions(Protocol):
         Raises: `UnknownReference`.
         """
 
+    def workers(self) -> Sequence[Mapping[str, Any]]:
+        """The workers that are alive, as JSON data."""
+
 
 class SubmissionEndpoints:
-    """`POST /v1/runs`, `GET /v1/runs/{run}` and `POST /v1/runs/{run}/cancel`."""
+    """`POST /v1/runs`, `GET /v1/runs/{run}`, `POST /v1/runs/{run}/cancel`, `GET /v1/workers`."""
 
     def __init__(self, runs: RunSubmissions, options: GatewayOptions) -> None:
         self._runs = runs
@@ -59,6 +62,7 @@ class SubmissionEndpoints:
         """The routes. Add them behind longer ones below `/v1/runs/{run}`."""
         return [
             Route("/v1/runs", self.submit, methods=["POST"]),
+            Route("/v1/workers", self.workers, methods=["GET"]),
             Route("/v1/runs/{run:path}/cancel", self.cancel, methods=["POST"]),
             Route("/v1/runs/{run:path}", self.look, methods=["GET"]),
         ]
@@ -83,6 +87,11 @@ class SubmissionEndpoints:
         """The run, from its record: whichever process executes it."""
         run = await in_thread(self._runs.look, request.path_params["run"])
         return JSONResponse({"object": "run", **run})
+
+    async def workers(self, request: Request) -> JSONResponse:
+        """The workers that are alive."""
+        del request
+        return JSONResponse({"object": "list", "data": await in_thread(self._runs.workers)})
 
     async def cancel(self, request: Request) -> JSONResponse:
         """End the run: 200 once it is cancelled, 202 where its process ends it soon.

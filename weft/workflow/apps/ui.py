@@ -57,12 +57,12 @@ class RunsPage:
         page = RunsPage("runs.sqlite")
         await page.serve(lambda: print(page.url))
 
-    `where` as for `open_journal` without `make`; the journal may be read-only. `port` 0 is any free
-    one. Raises: `StoreError`, and `ServeError` when the port is taken.
+    `where` as for `open_journal`, but a named journal must exist; it may be read-only. `port` 0 is
+    any free one. Raises: `StoreError`, and `ServeError` when the port is taken.
     """
 
     def __init__(self, where: str | Path | None = None, port: int = 0) -> None:
-        self._journal = open_journal(where, make=False, to_read=True)
+        self._journal = open_journal(where, make=not where, to_read=True)
         try:
             self._server = UiServer(self._journal, READERS, port)
         except ServeError:

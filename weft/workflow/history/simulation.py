@@ -88,7 +88,7 @@ def advise(
 
 def _recorded(run: str, journal: Journal | str | Path | None) -> RecordedRun:
     if journal is None or isinstance(journal, (str, Path)):
-        with closing(open_journal(journal, make=False, to_read=True)) as opened:
+        with closing(open_journal(journal, make=journal is None, to_read=True)) as opened:
             return recording_of(opened, find_run(opened, run))
     return recording_of(journal, find_run(journal, run))
 

@@ -36,18 +36,17 @@ def open_journal(
     """The journal at a path, or at the address of a PostgreSQL server; the caller closes it.
 
     None: the environment variable `WEFT_JOURNAL`, else `journal.sqlite` in `WEFT_HOME` or the
-    user's data folder. A missing file is created; unless `make`, only the last of these is, which
-    no one can mistype. A read-only file is refused, unless it is opened `to_read`: then only
-    writing fails. `lease_s`: on a server, for how long the runs of a process that died stay its
-    own; a file frees them at once.
+    user's data folder. A missing file is created, unless `make` is False. A read-only file is
+    refused, unless it is opened `to_read`: then only writing fails. `lease_s`: on a server, for
+    how long the runs of a process that died stay its own; a file frees them at once.
 
     Raises: `StoreError`.
     """
     place = str(where or os.environ.get(VARIABLE) or "")
     if place.startswith(_SERVERS):
         return _on_server(place, lease_s)
-    path, make = (Path(place), make) if place else (default_path(), True)
-    _check_file(path, make, "" if where else f" ({VARIABLE} names it)")
+    path = Path(place) if place else default_path()
+    _check_file(path, make)
     try:
         if make:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -90,7 +89,7 @@ def default_path() -> Path:
     return user_folder() / "journal.sqlite"
 
 
-def _check_file(path: Path, make: bool, source: str) -> None:
+def _check_file(path: Path, make: bool) -> None:
     try:
         is_folder, is_there = path.is_dir(), path.exists()
     except OSError as error:
@@ -101,7 +100,7 @@ def _check_file(path: Path, make: bool, source: str) -> None:
         raise StoreError(f"the journal {path} is a folder", hint=hint)
     if not make and not is_there:
         hint = "is the path right? `weft run FILE --journal PATH` begins one there"
-        raise StoreError(f"there is no journal {path}{source}", hint=hint)
+        raise StoreError(f"there is no journal {path}", hint=hint)
 
 
 def _on_server(address: str, lease_s: float | None) -> Journal:
