@@ -47,12 +47,18 @@ class RunSubmissions(Protocol):
         Raises: `UnknownReference`.
         """
 
+    def signal(self, run: str, node: str, value: Any) -> bool:
+        """Send a value to an `ask` node, also before it asks; true when a process has the run.
+
+        Raises: `UnknownReference`; `InputError` for a misfit, and once the node or run has ended.
+        """
+
     def workers(self) -> Sequence[Mapping[str, Any]]:
         """The workers that are alive, as JSON data."""
 
 
 class SubmissionEndpoints:
-    """`POST /v1/runs`, `GET /v1/runs/{run}`, `POST /v1/runs/{run}/cancel`, `GET /v1/workers`."""
+    """`POST /v1/runs`; a look at one, its cancellation, its signals; and `GET /v1/workers`."""
 
     def __init__(self, runs: RunSubmissions, options: GatewayOptions) -> None:
         self._runs = runs
@@ -63,6 +69,7 @@ class SubmissionEndpoints:
         return [
             Route("/v1/runs", self.submit, methods=["POST"]),
             Route("/v1/workers", self.workers, methods=["GET"]),
+            Route("/v1/runs/{run:path}/signals", self.signal, methods=["POST"]),
             Route("/v1/runs/{run:path}/cancel", self.cancel, methods=["POST"]),
             Route("/v1/runs/{run:path}", self.look, methods=["GET"]),
         ]
@@ -87,6 +94,18 @@ class SubmissionEndpoints:
         """The run, from its record: whichever process executes it."""
         run = await in_thread(self._runs.look, request.path_params["run"])
         return JSONResponse({"object": "run", **run})
+
+    async def signal(self, request: Request) -> JSONResponse:
+        """Take `{"node": N, "value": V}`: 202 when it is in the journal."""
+        most, within_s = self._options.max_body_bytes, self._options.body_timeout_s
+        body = await read_json(request.receive, request.headers, most, within_s)
+        if not isinstance(body, dict) or not isinstance(body.get("node"), str):
+            raise bad_request("a signal is an object with `node` and `value`", "node")
+        if body.keys() != {"node", "value"}:
+            raise bad_request("a signal has a `node`, a `value` and nothing else", "value")
+        run = request.path_params["run"]
+        taken = await in_thread(self._runs.signal, run, body["node"], body["value"])
+        return JSONResponse({"run": run, "node": body["node"], "taken": taken}, 202)
 
     async def workers(self, request: Request) -> JSONResponse:
         """The workers that are alive."""

@@ -14,6 +14,7 @@ from weft.workflow.flow.flow import Flow
 from weft.workflow.history.cancel import cancel_run
 from weft.workflow.history.recorded_workflow import result_of
 from weft.workflow.history.run_history import read_history, standing_word
+from weft.workflow.history.signals import send_signal
 from weft.workflow.queue.live_workers import live_workers
 
 
@@ -60,6 +61,9 @@ class JournalSubmissions:
         if not cancel_run(self._journal, found, "a client cancelled it"):
             return "running"
         return standing_word(self._summary(run))
+
+    def signal(self, run: str, node: str, value: Any) -> bool:
+        return send_signal(self._journal, self._summary(run).run, node, value)
 
     def workers(self) -> Sequence[Mapping[str, Any]]:
         return [worker.data() for worker in live_workers(self._journal)]

@@ -30,6 +30,7 @@ from weft.workflow.history.answers import PendingQuestions
 from weft.workflow.history.cancel import cancel_run
 from weft.workflow.history.recorded_workflow import result_of
 from weft.workflow.history.run_history import read_history
+from weft.workflow.history.signals import send_signal
 from weft.workflow.queue.versions import recorded_texts, version_of
 from weft.workflow.runtime.journals import JournalPlace, journal_or_own
 from weft.workflow.runtime.options import RunSettings
@@ -77,6 +78,15 @@ class SubmittedRun(Generic[Out]):
         with _opened(self._journal) as journal:
             answers = PendingQuestions(journal)
             answers.give(answers.question(self.id, node), value)
+
+    def signal(self, node: str, value: Any) -> None:
+        """Send a value to an `ask` node, also before it asks.
+
+        Raises: `InputError` for a misfit, and once the node or the run has ended;
+        `UnknownReference` for another node.
+        """
+        with _opened(self._journal) as journal:
+            send_signal(journal, self.id, node, value)
 
     def cancel(self, reason: str = "cancelled") -> None:
         """End it: at once where it waits, soon where a worker executes it."""
