@@ -133,6 +133,7 @@ def test_a_worker_executes_and_drains(folder: Path) -> None:
                 ):
                     break
             assert [entry["state"] for entry in data("queue", "list")] == ["asking"]
+            alive, table = data("queue", "workers"), weft("queue", "workers").stdout
             assert "; a worker with asks@" in weft("answer", "asks-1", "sure", "y").stdout
             for line in worker.stderr:
                 if untimed(line) == "ended asks-1 succeeded":
@@ -142,6 +143,9 @@ def test_a_worker_executes_and_drains(folder: Path) -> None:
         finally:
             worker.kill()  # or a test that fails would wait for it
     assert worker.returncode == 0
+    assert [(one["pid"], one["concurrency"]) for one in alive] == [(worker.pid, 4)]
+    assert f"process {worker.pid}  0 of 4 runs  since" in table
+    assert " ".join(alive[0]["versions"]) in table
     assert "no worker is alive" in weft("queue", "workers").stdout
     again = weft("queue", "retry", "order-1")
     assert (again.exit_code != 0, "has succeeded" in again.stderr) == (True, True)

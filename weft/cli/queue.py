@@ -87,25 +87,18 @@ def print_entries(
     console.print(shown)
 
 
-def print_workers(console: Console, workers: Sequence[LiveWorker]) -> None:
-    """Print a table of workers."""
-    from weft.cli.console import table
-
-    shown = table("!host", ">process", "since", "heartbeat", ">runs", "versions", "~note")
-    for worker in workers:
-        data, entry = worker.data(), worker.entry
-        notes = ["drains"] if entry.draining else []
-        notes += [f"queues {', '.join(entry.queues)}"] if entry.queues != ("default",) else []
-        shown.add_row(
-            Text(clean(entry.host)),
-            str(entry.pid),
-            data["since"],
-            data["heartbeat"],
-            f"{len(worker.running)} of {entry.concurrency}",
-            clean(" ".join(data["versions"])),
-            Text(clean("; ".join([*notes, *worker.running])), "dim"),
-        )
-    console.print(shown)
+def worker_line(worker: LiveWorker) -> str:
+    """A worker in one line; then a line for each run that it executes."""
+    data, entry = worker.data(), worker.entry
+    parts = [
+        f"{entry.host}  process {entry.pid}",
+        f"{len(worker.running)} of {entry.concurrency} runs",
+        f"since {data['since']}  heartbeat {data['heartbeat']}",
+        " ".join(data["versions"]),
+    ]
+    parts += [f"queues {', '.join(entry.queues)}"] if entry.queues != ("default",) else []
+    parts += ["drains"] if entry.draining else []
+    return "\n  ".join(clean(line) for line in ("  ".join(parts), *worker.running))
 
 
 def entry_data(entry: QueueEntry, waiting: Mapping[FlowVersion, WaitingRuns]) -> dict[str, object]:

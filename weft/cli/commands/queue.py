@@ -136,17 +136,16 @@ def versions(as_json: Json = False, journal: JournalPlace = None, debug: Debug =
 def workers(as_json: Json = False, journal: JournalPlace = None, debug: Debug = False) -> None:
     """List the workers that are alive: where, with which workflows, and what they execute."""
     with report_errors(debug=debug, as_json=as_json):
-        from weft.cli.console import stdout
-        from weft.cli.queue import print_workers
+        from weft.cli.queue import worker_line
         from weft.workflow.queue.live_workers import live_workers
 
         with journal_at(journal, to_read=True) as opened:
             found = live_workers(opened)
     if as_json:
         typer.echo(json_text([worker.data() for worker in found]))
-    elif found:
-        print_workers(stdout(), found)
-    else:
+    for worker in () if as_json else found:
+        typer.echo(worker_line(worker))
+    if not found and not as_json:
         typer.echo("no worker is alive; `weft worker FILE` starts one")
 
 
