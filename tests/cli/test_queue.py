@@ -221,13 +221,14 @@ def worker_until_it_waits(*words: str) -> tuple[str, str]:
     return said, out
 
 
-def test_files_that_are_no_workflows_are_left_out(folder: Path) -> None:
+def test_a_worker_warns_of_other_files_and_of_a_new_journal(folder: Path) -> None:
     (folder / "flows" / "compose.yaml").write_text("services: {db: {image: postgres}}\n")
     (folder / "flows" / "broken.yml").write_text(
         "name: broken\nnodes:\n  a: {value: '{{ b }}'}\noutputs: {a: '{{ a }}'}\n"
     )
     (folder / "flows" / "bytes.yaml").write_bytes(b"\xff\xfe\x00")
-    said, out = worker_until_it_waits("flows")
+    said, out = worker_until_it_waits("flows", "--journal", "new.sqlite")
+    assert f"there was no journal {folder / 'new.sqlite'}: created it" in said
     warned = re.findall(r"warning: left out flows/(\S+): (.+)", said)
     assert [name.partition(":")[0] for name, _ in warned] == [
         "broken.yml",
@@ -248,9 +249,3 @@ def test_a_worker_without_a_usable_workflow_is_an_error(folder: Path) -> None:
     assert "none of 1 file is a workflow" in done.stderr
     named = weft("worker", "other/compose.yaml")
     assert (named.exit_code, "warning" in named.stderr) == (2, False)
-
-
-def test_a_worker_says_that_it_creates_a_journal(folder: Path) -> None:
-    for expected in (True, False):
-        said, _ = worker_until_it_waits("flows", "--journal", "new.sqlite")
-        assert (f"there was no journal {folder / 'new.sqlite'}: created it" in said) is expected
