@@ -16,7 +16,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 BUDGET: Final[dict[str, tuple[int, int]]] = {
-    "tests": (1_060, 142_000),
+    "tests": (1_065, 142_000),
     "weft": (1_040, 156_000),
     "weft/agents": (80, 11_500),
     "weft/cli": (84, 10_000),
@@ -31,7 +31,7 @@ BUDGET: Final[dict[str, tuple[int, int]]] = {
     "weft/testing": (10, 1_900),
     "weft/training": (43, 6_300),
     "weft/validation": (9, 1_300),
-    "weft/workflow": (165, 26_000),
+    "weft/workflow": (168, 26_000),
 }
 """Package to (files, lines)."""
 

@@ -15,6 +15,7 @@ CASES = 4
 FULL: tuple[str, ...] = (
     "agents/loops/test_compiler_properties.py",
     "agents/untrusted/test_declared.py::test_every_raw_declaration_of_the_data_registers",
+    "cli/test_declared_schedules.py::test_a_worker_registers_them_first",
     "cli/test_serving.py",
     "cli/test_signals.py",
     "conformance/test_postgres_journal.py",
@@ -102,6 +103,7 @@ FULL: tuple[str, ...] = (
     "typing/test_checkers.py",
     "workflow/document/test_source.py::test_many_values",
     "workflow/postgres/test_lost_connections.py",
+    "workflow/queue/test_signals.py::test_a_signal_wakes_a_worker_on_a_server",
     "workflow/test_sources.py",
 )
 """Folders, modules and functions of tests that take long for what a change is likely to break."""

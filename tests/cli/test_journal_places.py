@@ -43,6 +43,34 @@ def test_the_page_of_a_journal_that_is_not_there_is_refused(folder: Path) -> Non
     assert [file.name for file in folder.iterdir()] == ["bill.yaml"]
 
 
+LOOKING = (
+    "runs",
+    "runs show one",
+    "runs prune one",
+    "replay one",
+    "diff one two",
+    "simulate one",
+    "queue list",
+    "queue versions",
+    "queue retry one",
+    "queue cancel one",
+    "schedule list",
+    "schedule remove nightly",
+    "answer one sure y",
+    "conversations list",
+    "resume one",
+)
+
+
+def test_what_reads_creates_no_mistyped_journal(folder: Path) -> None:
+    for words in LOOKING:
+        refused = weft(*words.split(), "--journal", "typo.sqlite")
+        assert refused.exit_code == 1, (words, refused.output)
+        assert "there is no journal typo.sqlite" in refused.stderr, words
+        assert "hint: is the path right?" in refused.stderr
+    assert [file.name for file in folder.iterdir()] == ["bill.yaml"]
+
+
 def test_who_has_recorded_nothing_yet_and_names_no_journal_gets_an_empty_page(folder: Path) -> None:
     page = RunsPage()
     asyncio.run(page.serve(page.stop))

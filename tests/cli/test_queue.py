@@ -81,7 +81,8 @@ def test_a_submitted_run_is_listed_and_cancelled(folder: Path) -> None:
     (counted,) = data("queue", "versions")
     assert counted == {"flow": "double", "version": entry["version"], "runs": 1, "waiting": 0}
     assert f"double@{entry['version']}" in weft("queue", "list").stdout
-    assert "has ended" in weft("queue", "cancel", "order-1", "--reason", "enough").stdout
+    done = weft("queue", "cancel", "order-1", "--reason", "enough")
+    assert done.stdout == "order-1 has ended: cancelled\n"
     assert data("queue", "list") == []
     (ended,) = data("queue", "list", "--state", "ended")
     assert ended["status"] == "cancelled"
@@ -93,8 +94,8 @@ def test_a_submitted_run_is_listed_and_cancelled(folder: Path) -> None:
         (("-i", "n=4", "--key", "order-1"), 2, "other inputs"),
         (("-i", "n=3", "--key", "no good"), 2, "letters"),
         (("-i", "m=3"), 2, "there is no input"),
-        (("-i", "n=3", "--at", "soon"), 2, "--at"),
-        (("-i", "n=3", "--at", "2020"), 2, "or 10m"),
+        (("-i", "n=3", "--at", "soon"), 2, "`at` is no time: 'soon'"),
+        (("-i", "n=3", "--at", "2020"), 2, "a delay such as 10m"),
         (("-i", "n=3", "--at", "2026-01-01T00:00"), 2, "zone"),
         (("-i", "n=3", "--concurrency-key", "k"), 2, "--concurrency-limit N"),
         ((), 2, "on the command line as -i n=..."),
@@ -132,6 +133,7 @@ def test_a_worker_executes_and_drains(folder: Path) -> None:
                 ):
                     break
             assert [entry["state"] for entry in data("queue", "list")] == ["asking"]
+            alive, table = data("queue", "workers"), weft("queue", "workers").stdout
             assert "; a worker with asks@" in weft("answer", "asks-1", "sure", "y").stdout
             for line in worker.stderr:
                 if untimed(line) == "ended asks-1 succeeded":
@@ -141,6 +143,10 @@ def test_a_worker_executes_and_drains(folder: Path) -> None:
         finally:
             worker.kill()  # or a test that fails would wait for it
     assert worker.returncode == 0
+    assert [(one["pid"], one["concurrency"]) for one in alive] == [(worker.pid, 4)]
+    assert f"process {worker.pid}  0 of 4 runs  since" in table
+    assert " ".join(alive[0]["versions"]) in table
+    assert "no worker is alive" in weft("queue", "workers").stdout
     again = weft("queue", "retry", "order-1")
     assert (again.exit_code != 0, "has succeeded" in again.stderr) == (True, True)
     assert "no run is stopped;" in weft("queue", "list", "--state", "stopped").stdout
@@ -193,3 +199,53 @@ def test_a_folder_without_workflows(folder: Path) -> None:
     done = weft("worker", "empty")
     assert done.exit_code == 2
     assert "contains no *.yaml" in done.stderr
+
+
+def worker_until_it_waits(*words: str) -> tuple[str, str]:
+    """What a worker says until it waits for runs, and the versions that it has."""
+    with subprocess.Popen(
+        [*WEFT, "worker", *words],
+        env=dict(os.environ),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as worker:
+        assert worker.stderr is not None
+        said = ""
+        for line in worker.stderr:
+            said += line
+            if line.startswith("waiting for runs"):
+                break
+        worker.terminate()
+        out, _ = worker.communicate(timeout=120)
+    return said, out
+
+
+def test_a_worker_warns_of_other_files_and_of_a_new_journal(folder: Path) -> None:
+    (folder / "flows" / "compose.yaml").write_text("services: {db: {image: postgres}}\n")
+    (folder / "flows" / "broken.yml").write_text(
+        "name: broken\nnodes:\n  a: {value: '{{ b }}'}\noutputs: {a: '{{ a }}'}\n"
+    )
+    (folder / "flows" / "bytes.yaml").write_bytes(b"\xff\xfe\x00")
+    said, out = worker_until_it_waits("flows", "--journal", "new.sqlite")
+    assert f"there was no journal {folder / 'new.sqlite'}: created it" in said
+    warned = re.findall(r"warning: left out flows/(\S+): (.+)", said)
+    assert [name.partition(":")[0] for name, _ in warned] == [
+        "broken.yml",
+        "bytes.yaml",
+        "compose.yaml",
+    ]
+    assert warned[0][0] == "broken.yml:3"
+    assert "`b`" in warned[0][1] or "'b'" in warned[0][1]
+    assert {line.partition("@")[0] for line in out.splitlines()} == {"asks", "double"}
+
+
+def test_a_worker_without_a_usable_workflow_is_an_error(folder: Path) -> None:
+    (folder / "other").mkdir()
+    (folder / "other" / "compose.yaml").write_text("services: {db: {image: postgres}}\n")
+    done = weft("worker", "other")
+    assert done.exit_code == 2
+    assert "warning: left out other/compose.yaml" in done.stderr
+    assert "none of 1 file is a workflow" in done.stderr
+    named = weft("worker", "other/compose.yaml")
+    assert (named.exit_code, "warning" in named.stderr) == (2, False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -16,7 +18,15 @@ from weft.core.errors import RunBusy, RunExists, UnknownReference
 from weft.core.events import HumanAnswered, HumanAsked, RunFinished, RunResumed
 from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import Journal, Letter, RunHeader
-from weft.core.ports.queue import QueueTerms, RunQueue, RunSchedule, TakenRun, queue_of
+from weft.core.ports.queue import (
+    QueueTerms,
+    RunQueue,
+    RunSchedule,
+    TakenRun,
+    WorkerEntry,
+    holder_name,
+    queue_of,
+)
 from weft.core.values import Usage
 
 ASK = NodeId("ask")
@@ -361,5 +371,51 @@ class QueueConformance:
         assert queue_of(both[1]).fire(later, 15.0, None, 0.0)
         assert len(queue_of(both[1]).entries()) == 1
 
+    # -- workers ---------------------------------------------------------------------------------
 
+    def test_workers_are_listed_renewed_and_removed(self, both: tuple[Journal, Journal]) -> None:
+        one, two = (queue_of(journal) for journal in both)
+        assert not one.workers()
+        one.put_worker(WORKER, 3600)
+        two.put_worker(replace(WORKER, id="b", host="elsewhere", queues=("slow", "fast")), 3600)
+        for queue in (one, two):
+            first, second = queue.workers()
+            assert replace(first, beat_s=0.0) == WORKER
+            assert (second.id, second.host, second.queues) == ("b", "elsewhere", ("slow", "fast"))
+        one.put_worker(replace(WORKER, draining=True), 3600)
+        renewed = two.workers()[0]
+        assert (renewed.id, renewed.draining) == ("a", True)
+        assert renewed.beat_s >= first.beat_s > 0
+        two.remove_worker("a")
+        two.remove_worker("a")  # harmless
+        assert [worker.id for worker in one.workers()] == ["b"]
+
+    def test_a_worker_without_a_heartbeat_is_not_listed(self, queue: RunQueue) -> None:
+        queue.put_worker(WORKER, 3600)
+        queue.put_worker(replace(WORKER, id="b"), 0.0)  # its lease has run out
+        assert [worker.id for worker in queue.workers()] == ["a"]
+        queue.put_worker(replace(WORKER, id="b"), 3600)
+        assert [worker.id for worker in queue.workers()] == ["a", "b"]
+
+    def test_workers_may_beat_at_once(self, both: tuple[Journal, Journal]) -> None:
+        queues = [queue_of(journal) for journal in both]
+
+        def beat(number: int) -> None:
+            lease_s = 0.0 if number % 3 == 0 else 3600.0  # some expire: others forget them
+            queues[number % 2].put_worker(replace(WORKER, id=f"w{number % 7}"), lease_s)
+
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(beat, range(40)))
+        for number in range(7):
+            queues[0].put_worker(replace(WORKER, id=f"w{number}"), 3600)
+        assert [worker.id for worker in queues[1].workers()] == [f"w{n}" for n in range(7)]
+
+    def test_who_executes_a_run_is_a_process(self, queue: RunQueue) -> None:
+        self.submit(queue, "a")
+        assert self.taken(queue) == "a"
+        (entry,) = queue.entries()
+        assert entry.holder == holder_name(os.getpid(), platform.node())
+
+
+WORKER = WorkerEntry("a", "here", 7, (("flow", "v1"), ("other", "v2")), ("default",), 4, 900.5)
 _NUMBERS = iter(range(1_000_000))

@@ -38,6 +38,8 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
     }
     if draw(st.booleans()):
         document["description"] = draw(texts)
+    if draw(st.booleans()):
+        document["schedule"] = draw(_schedules | st.lists(_schedules, max_size=2))
     return {key: value for key, value in document.items() if value or key in ("nodes", "outputs")}
 
 
@@ -92,6 +94,21 @@ _retries = st.integers(1, 5) | st.fixed_dictionaries(
         "factor": st.floats(1, 3),
         "max_delay": durations,
         "jitter": st.floats(0, 1),
+    },
+)
+
+
+_schedules = st.fixed_dictionaries(
+    {"cron": st.sampled_from(["0 7 * * 1-5", "*/5 * * * *"])},
+    optional={
+        "name": names,
+        "timezone": st.sampled_from(["UTC", "Europe/Berlin"]),
+        "inputs": st.dictionaries(names, plain, max_size=2),
+        "catch_up": st.sampled_from(["one", "skip", "all"]),
+        "priority": st.integers(-9, 9),
+        "queue": names,
+        "concurrency_limit": st.integers(1, 9),
+        "concurrency_key": names,
     },
 )
 

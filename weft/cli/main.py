@@ -85,7 +85,7 @@ app = application(
     help="Run parallel LLM programs: graphs of tool calls, model calls and people.",
     no_args_is_help=True,
     cls=lazy_group(
-        *("run", "resume", "answer", "replay", "diff", "simulate"),
+        *("run", "resume", "answer", "signal", "replay", "diff", "simulate"),
         *("submit", "worker", "queue", "schedule"),
         *("ask", "think"),
         *("serve", "ps", "stop", "gateway", "mcp", "ui", "plan-serve"),

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from zoneinfo import ZoneInfo
 
 import typer
 from rich.text import Text
 
-from weft.cli import options
 from weft.cli.text import clean
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from weft.core.ports.queue import QueueEntry
+    from weft.workflow.queue.declared import AppliedSchedule
+    from weft.workflow.queue.live_workers import LiveWorker
     from weft.workflow.queue.waiting import FlowVersion, WaitingRuns
 
 Inputs = Annotated[
@@ -40,19 +42,18 @@ ConcurrencyKey = Annotated[
 ]
 
 
-def time_of(text: str) -> datetime | timedelta:
-    """A time with its zone, or a delay. Raises: `typer.BadParameter`."""
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        pass
-    try:
-        if not text.strip()[-1:].isalpha():  # 2020 is no delay of 2,020 s
-            raise typer.BadParameter(text)
-        return timedelta(seconds=options.seconds(text))
-    except typer.BadParameter:
-        message = f"expected a time such as 2026-01-05T09:00+01:00, or 10m, got {text!r}"
-        raise typer.BadParameter(message, param_hint="--at") from None
+def applied_line(applied: AppliedSchedule) -> str:
+    """What registering a declared schedule changed, in one line."""
+    schedule = applied.schedule
+    line = f"{applied.change}  {clean(schedule.name)}  {clean(schedule.header.flow)}"
+    if applied.change == "removed":
+        return line
+    return f"{line}@{schedule.terms.version}  next {zoned_time(schedule.next_s, schedule.zone)}"
+
+
+def zoned_time(time_s: float, zone: str) -> str:
+    """A time (seconds since 1970) in a zone, to the second."""
+    return datetime.fromtimestamp(time_s, ZoneInfo(zone)).isoformat(timespec="seconds")
 
 
 STYLES = {
@@ -84,6 +85,20 @@ def print_entries(
             Text(clean("; ".join(_notes(entry, waiting, now))), "dim"),
         )
     console.print(shown)
+
+
+def worker_line(worker: LiveWorker) -> str:
+    """A worker in one line; then a line for each run that it executes."""
+    data, entry = worker.data(), worker.entry
+    parts = [
+        f"{entry.host}  process {entry.pid}",
+        f"{len(worker.running)} of {entry.concurrency} runs",
+        f"since {data['since']}  heartbeat {data['heartbeat']}",
+        " ".join(data["versions"]),
+    ]
+    parts += [f"queues {', '.join(entry.queues)}"] if entry.queues != ("default",) else []
+    parts += ["drains"] if entry.draining else []
+    return "\n  ".join(clean(line) for line in ("  ".join(parts), *worker.running))
 
 
 def entry_data(entry: QueueEntry, waiting: Mapping[FlowVersion, WaitingRuns]) -> dict[str, object]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -17,6 +19,7 @@ from tests.workflow.queue.test_worker import TEXT, Machine
 from weft.core.ports.queue import RunSchedule, queue_of
 from weft.errors import InputError
 from weft.testing import FakeClock
+from weft.workflow.queue.declared import apply_schedules
 from weft.workflow.queue.schedules import CATCH_UPS, due_firing, next_time, run_of_tick
 from weft.workflow.queue.scheduling import add_schedule
 
@@ -153,6 +156,28 @@ def test_a_schedule_pins_the_version(tmp_path: Path) -> None:
     clock.run(main())
     with closing(weft.open_journal(path)) as journal, pytest.raises(InputError):
         add_schedule(journal, "two words", "0 * * * *", old.unit, {"n": 1}, now_s=0.0)
+
+
+@given(st.lists(st.sets(st.sampled_from("abc")), min_size=1, max_size=4))
+@settings(max_examples=15, deadline=None)
+def test_the_journal_has_what_the_file_declares(versions: list[set[str]]) -> None:
+    """Whatever was applied before; times that were due stay so."""
+    with (
+        TemporaryDirectory() as folder,
+        closing(weft.open_journal(f"{folder}/j.sqlite")) as journal,
+    ):
+        plain = weft.loads(TEXT)
+        add_schedule(journal, "mine", "0 * * * *", plain.unit, {"n": 1}, now_s=0.0)
+        began: dict[str, float] = {}
+        for now_s, names in enumerate(versions, 1):
+            declared = [{"name": n, "cron": "0 * * * *", "inputs": {"n": 1}} for n in sorted(names)]
+            unit = weft.loads(f"schedule: {json.dumps(declared)}\n{TEXT}").unit
+            apply_schedules(journal, [unit], now_s * 10_000.0)
+            again = apply_schedules(journal, [unit], now_s * 10_000.0 + 5_000.0)
+            assert [one.change for one in again] == ["unchanged"] * len(names)
+            began = {n: began.get(n, next_time("0 * * * *", "UTC", now_s * 1e4)) for n in names}
+            found = {one.name: one.next_s for one in queue_of(journal).schedules()}
+            assert found == {**began, "mine": 3600.0}
 
 
 def test_a_worker_without_the_package_says_so(tmp_path: Path, monkeypatch: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
 from datetime import datetime, timedelta
@@ -14,10 +15,13 @@ import pytest
 import weft
 from weft.cli.reports.show import took
 from weft.core.ports.queue import queue_of
+from weft.durability.journal.sqlite import SqliteJournal
 from weft.errors import Cancelled, InputError, RunExists, StoreError
 from weft.testing import FakeClock, FakeModel
 from weft.workflow.history.run_history import with_beginning
+from weft.workflow.queue.live_workers import live_workers
 from weft.workflow.queue.submission import SubmittedRun
+from weft.workflow.queue.waiting import waiting_versions
 from weft.workflow.queue.worker import WorkerEvent
 
 TEXT = """
@@ -32,8 +36,6 @@ class Machine:
     """A process: its connection to the journal, and its worker."""
 
     def __init__(self, path: Path, clock: FakeClock, *flows: weft.Flow, **options: Any) -> None:
-        from weft.durability.journal.sqlite import SqliteJournal
-
         self.events: list[WorkerEvent] = []
         self.journal = SqliteJournal(path, clock=clock)
         self.worker = weft.Worker(flows, self.journal, clock=clock, report=self._report, **options)
@@ -413,18 +415,72 @@ def test_an_unknown_effect_asks_a_person(path: Path, clock: FakeClock) -> None:
     assert calls == ["paid"]
 
 
+def test_live_workers_are_listed(path: Path, clock: FakeClock) -> None:
+    flow = gated(clock, [])
+    submitted = flow.submit({"n": 1}, journal=path, clock=clock)
+
+    async def main() -> None:
+        looker = SqliteJournal(path, clock=clock)
+        dying = Machine(path, clock, flow, concurrency=3, lease_s=12.0)
+        serving = asyncio.ensure_future(dying.worker.serve())
+        await clock.sleep(5)
+        (seen,) = live_workers(looker)
+        assert seen.running == (submitted.id,)
+        assert (seen.entry.pid, seen.entry.concurrency) == (os.getpid(), 3)
+        assert [name for name, _ in seen.entry.versions] == ["gated"]
+        assert clock.wall().timestamp() - seen.entry.beat_s <= 3
+        async with Machine(path, clock, weft.loads(TEXT)).works():
+            await clock.sleep(1)
+            assert [one.entry.concurrency for one in live_workers(looker)] == [3, 4]
+            dying.journal.close()  # it dies: nothing is written any more
+            await clock.sleep(8)
+            assert len(live_workers(looker)) == 2
+            await clock.sleep(4)
+            assert [one.entry.concurrency for one in live_workers(looker)] == [4]
+        assert live_workers(looker) == []  # it has left
+        looker.close()
+        serving.cancel()
+        with pytest.raises((asyncio.CancelledError, weft.errors.StoreError)):
+            await serving
+
+    run(clock, main)
+
+
+def test_a_version_that_a_live_worker_has_does_not_wait(path: Path, clock: FakeClock) -> None:
+    flow, other = gated(clock, []), weft.loads(TEXT)
+    for n in range(3):
+        flow.submit({"n": n}, journal=path, clock=clock)
+    other.submit({"n": 1}, journal=path, clock=clock)
+    flow.submit({"n": 1}, queue="slow", journal=path, clock=clock)
+
+    async def main() -> None:
+        looker = SqliteJournal(path, clock=clock)
+        async with Machine(path, clock, flow, other, concurrency=1).works():
+            await clock.sleep(1)
+            assert waiting_versions(looker, clock.wall().timestamp()) == {}
+        waits = waiting_versions(looker, clock.wall().timestamp())
+        assert {key.flow: runs.runs for key, runs in waits.items()} == {"gated": 4, "double": 1}
+        async with Machine(path, clock, other, concurrency=1).works():
+            await clock.sleep(5)
+            waits = waiting_versions(looker, clock.wall().timestamp())
+        assert {key.flow: runs.runs for key, runs in waits.items()} == {"gated": 4}
+        looker.close()
+
+    run(clock, main)
+
+
 def test_a_worker_needs_a_workflow_and_a_place(path: Path) -> None:
     with closing(weft.open_journal(path)) as journal:
         with pytest.raises(weft.errors.BuildError):
             weft.Worker([], journal)
         with pytest.raises(weft.errors.BuildError):
             weft.Worker([weft.loads(TEXT)], journal, concurrency=0)
+        with pytest.raises(weft.errors.BuildError, match="lease_s"):
+            weft.Worker([weft.loads(TEXT)], journal, lease_s=0.0)
 
 
 def test_a_run_with_a_failover_queue_is_continued(path: Path, clock: FakeClock) -> None:
     """A run that was started here, without a worker, and whose process dies."""
-    from weft.durability.journal.sqlite import SqliteJournal
-
     ledger: list[str] = []
 
     async def main() -> None:

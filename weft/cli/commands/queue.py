@@ -99,12 +99,13 @@ def cancel(
     """End a run: at once where it waits, soon where a worker executes it."""
     with report_errors(debug=debug):
         from weft.workflow.history.cancel import cancel_run
-        from weft.workflow.history.run_history import find_run
+        from weft.workflow.history.run_history import find_run, standing_word
 
         with journal_at(journal) as opened:
             found = find_run(opened, run)
             done = cancel_run(opened, found, reason)
-        typer.echo(f"{clean(found)} {'has ended' if done else 'ends soon'}")
+            ended = standing_word(opened.summary(found))
+        typer.echo(f"{clean(found)} {f'has ended: {ended}' if done else 'ends soon'}")
 
 
 @queue.command()
@@ -129,6 +130,23 @@ def versions(as_json: Json = False, journal: JournalPlace = None, debug: Debug =
         for key, number in () if as_json else counted.most_common():
             line = f"{clean(key.flow)}@{key.version}  {amount(number, 'run')}"
             typer.echo(line + (f"  {waiting[key].note}" if key in waiting else ""))
+
+
+@queue.command()
+def workers(as_json: Json = False, journal: JournalPlace = None, debug: Debug = False) -> None:
+    """List the workers that are alive: where, with which workflows, and what they execute."""
+    with report_errors(debug=debug, as_json=as_json):
+        from weft.cli.queue import worker_line
+        from weft.workflow.queue.live_workers import live_workers
+
+        with journal_at(journal, to_read=True) as opened:
+            found = live_workers(opened)
+    if as_json:
+        typer.echo(json_text([worker.data() for worker in found]))
+    for worker in () if as_json else found:
+        typer.echo(worker_line(worker))
+    if not found and not as_json:
+        typer.echo("no worker is alive; `weft worker FILE` starts one")
 
 
 def _undecided(run: str, node: str, journal: str | None) -> str:

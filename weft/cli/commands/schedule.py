@@ -1,24 +1,32 @@
-"""`weft schedule`: adds, lists and removes schedules of runs, with cron expressions."""
+"""`weft schedule`: adds, applies, lists and removes schedules of runs, with cron expressions."""
 
 from __future__ import annotations
 
 import time
-from datetime import datetime
 from typing import Annotated, Final
-from zoneinfo import ZoneInfo
 
 import typer
 
 from weft.cli import options
 from weft.cli.errors import report_errors
 from weft.cli.journal import journal_at
-from weft.cli.queue import ConcurrencyKey, ConcurrencyLimit, Inputs, InputsFile, Priority, Queue
+from weft.cli.queue import (
+    ConcurrencyKey,
+    ConcurrencyLimit,
+    Inputs,
+    InputsFile,
+    Priority,
+    Queue,
+    applied_line,
+    zoned_time,
+)
 from weft.cli.text import clean, json_text
+from weft.cli.workflow_files import FilesOrFolders, load_all
 
 _CATCH_UPS: Final = ("one", "skip", "all")
 
 schedule = typer.Typer(
-    help="Schedules with cron expressions, which workers fire: add, list, remove.",
+    help="Schedules with cron expressions, which workers fire: add, apply, list, remove.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -76,7 +84,31 @@ def add(
                 concurrency_limit=concurrency_limit,
                 concurrency_key=concurrency_key,
             )
-    typer.echo(f"{clean(name)} fires next at {_time(added.next_s, zone)}")
+    typer.echo(f"{clean(name)} fires next at {zoned_time(added.next_s, zone)}")
+
+
+@schedule.command()
+def apply(
+    files: FilesOrFolders,
+    journal: options.JournalPlace = None,
+    debug: options.Debug = False,
+) -> None:
+    """Register the schedules that workflow files declare under `schedule`.
+
+    Repeated, it changes nothing. What these workflows declared before and no longer do is removed;
+    what `weft schedule add` added stays. Apply it again after each change of a workflow: runs have
+    the version that it has now.
+    """
+    with report_errors(debug=debug):
+        from weft.workflow.queue.declared import apply_schedules
+
+        units = [flow.unit for flow in load_all(files)]
+        with journal_at(journal, make=True) as opened:
+            applied = apply_schedules(opened, units, time.time())
+    for one in applied:
+        typer.echo(applied_line(one))
+    if not applied:
+        typer.echo("these workflows declare no `schedule`")
 
 
 @schedule.command("list")
@@ -99,7 +131,7 @@ def list_command(
                 "cron": one.cron,
                 "zone": one.zone,
                 "catch_up": one.catch_up,
-                "next": _time(one.next_s, one.zone),
+                "next": zoned_time(one.next_s, one.zone),
                 "flow": one.header.flow,
                 "version": one.terms.version,
                 "waiting": waiting[key].runs if key in waiting else 0,
@@ -135,7 +167,3 @@ def remove(
             if not queue.remove_schedule(name):
                 raise unknown_schedule(name, queue.schedules())
     typer.echo(f"removed {clean(name)}")
-
-
-def _time(time_s: float, zone: str) -> str:
-    return datetime.fromtimestamp(time_s, ZoneInfo(zone)).isoformat(timespec="seconds")

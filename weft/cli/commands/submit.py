@@ -45,7 +45,6 @@ def submit(
     """See `HELP`."""
     texts = options.pairs(given or (), "--input")
     with report_errors(debug=debug, as_json=as_json, file=file):
-        from weft.cli.queue import time_of
         from weft.workflow import load
 
         flow = load(file)
@@ -54,7 +53,7 @@ def submit(
             inputs | flow.coerce_inputs(texts),
             key=key,
             priority=priority,
-            at=None if at is None else time_of(at),
+            at=at,
             queue=queue,
             concurrency_limit=concurrency_limit,
             concurrency_key=concurrency_key,

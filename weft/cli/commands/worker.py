@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +13,9 @@ from weft.cli import console, options
 from weft.cli.console import interrupts, leave_at_once
 from weft.cli.errors import report_errors
 from weft.cli.exit_code import ExitCode
+from weft.cli.queue import applied_line
 from weft.cli.text import clean, one_line
+from weft.cli.workflow_files import FilesOrFolders, load_all
 
 if TYPE_CHECKING:
     from weft.core.ports.journal import Journal
@@ -24,7 +26,8 @@ HELP = """Execute the runs that `weft submit` and schedules leave in a queue.
 Workers on any number of machines share a journal on a PostgreSQL server; on one machine a file
 will do. A run whose worker died is continued by another one: what is finished is not done again. A
 run that asks a person occupies no worker; `weft answer` lets it go on. A run of another version of
-a workflow is left to a worker that has it: `weft queue list`.
+a workflow is left to a worker that has it: `weft queue list`. Files of a folder that are no
+workflows, or broken ones, are warned of and left out.
 
 The first Ctrl-C (or SIGTERM) drains: no further runs are taken, running nodes may end, and what is
 left is continued by other workers. The second ends the process at once.
@@ -39,12 +42,7 @@ Exit status:
 
 
 def worker(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE...", help="Workflows, or folders of them (*.yaml, *.yml).", exists=True
-        ),
-    ],
+    files: FilesOrFolders,
     concurrency: Annotated[
         int, typer.Option(metavar="N", help="At most so many runs at once.", min=1)
     ] = 4,
@@ -59,9 +57,16 @@ def worker(
         str,
         typer.Option(
             metavar="TIME",
-            help="On a server: how long after this worker's death its runs wait for another one.",
+            help="How long after its death this worker is still listed and, on a server, its runs "
+            "wait for another one.",
         ),
     ] = "20s",
+    schedules: Annotated[
+        bool,
+        typer.Option(
+            "--schedules", help="First register what the workflows declare under `schedule`."
+        ),
+    ] = False,
     journal: options.JournalPlace = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No line for each run.")] = False,
     debug: options.Debug = False,
@@ -71,38 +76,34 @@ def worker(
     with report_errors(debug=debug):
         from contextlib import closing
 
-        from weft.workflow import load
+        from weft.workflow.queue.declared import apply_schedules
         from weft.workflow.queue.worker import Worker
-        from weft.workflow.runtime.journals import open_journal
+        from weft.workflow.runtime.journals import file_of_journal, open_journal
 
-        flows = [load(file) for file in _workflows(files)]
+        flows = load_all(files)
+        file = file_of_journal(journal)
+        is_new = file is not None and not file.exists()
         with closing(open_journal(journal, lease_s=lease_s)) as opened:
+            if is_new:  # plausible, or mistyped
+                text = f"there was no journal {clean(str(file))}: created it"
+                console.stderr().print(text, style="yellow", soft_wrap=True)
             made = Worker(
                 flows,
                 opened,
                 concurrency=concurrency,
                 queues=queue or ("default",),
                 grace_s=grace_s,
+                lease_s=lease_s,
                 report=None if quiet else _print_event,
             )
             for version, flow in made.versions.items():
                 typer.echo(f"{clean(flow.name)}@{version}")
+            if schedules:
+                for one in apply_schedules(opened, [flow.unit for flow in flows], time.time()):
+                    typer.echo(applied_line(one), err=True)
             whole = asyncio.run(_serve_until_signal(made, _place(opened)))
     code = ExitCode.SUCCEEDED if whole else ExitCode.INTERRUPTED
     leave_at_once(code)  # without waiting for code that does not react to its cancellation
-
-
-def _workflows(places: list[Path]) -> list[Path]:
-    """The files, and those in the folders. Raises: `typer.BadParameter` for an empty folder."""
-    found: list[Path] = []
-    for place in places:
-        inside = (
-            sorted([*place.glob("*.yaml"), *place.glob("*.yml")]) if place.is_dir() else [place]
-        )
-        if not inside:
-            raise typer.BadParameter(f"{place} contains no *.yaml", param_hint="FILE")
-        found += inside
-    return found
 
 
 def _place(opened: Journal) -> str:

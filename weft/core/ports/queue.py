@@ -101,6 +101,36 @@ class RunSchedule:
     terms: QueueTerms = field(default_factory=lambda: QueueTerms(""))
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerEntry:
+    """A worker, as of its last heartbeat.
+
+    `id` is unique; `host` and `pid` say where it runs; `versions`: the workflows that it can
+    execute, each with its version; `concurrency`: runs at once. `since_s`: when it began, by its
+    own clock, and `beat_s`: its last heartbeat, by the store's (seconds since 1970).
+    """
+
+    id: str
+    host: str
+    pid: int
+    versions: tuple[tuple[str, str], ...]
+    queues: tuple[str, ...]
+    concurrency: int
+    since_s: float
+    draining: bool = False
+    beat_s: float = 0.0
+
+    @property
+    def holder(self) -> str:
+        """Its process, as `QueueEntry.holder` names it."""
+        return holder_name(self.pid, self.host)
+
+
+def holder_name(pid: int, host: str) -> str:
+    """The name of a process that has claimed runs."""
+    return f"process {pid} on {host}"[:63]  # a server's limit
+
+
 class QueueListener(Protocol):
     """Calls a function when a run may have become ready or has ended.
 
@@ -170,6 +200,15 @@ class RunQueue(Protocol):
 
         False where another process has done it, or the schedule was changed.
         """
+
+    def put_worker(self, worker: WorkerEntry, lease_s: float) -> None:
+        """Register a worker, or renew it: it counts as alive for `lease_s` seconds from now."""
+
+    def remove_worker(self, worker: str) -> None:
+        """Forget a worker, by its id. Harmless when repeated."""
+
+    def workers(self) -> Sequence[WorkerEntry]:
+        """The workers that are alive, in the order of their ids."""
 
 
 @runtime_checkable

@@ -1,15 +1,17 @@
-"""Rows of queued runs and of schedules as values; and the errors of both kinds of queues."""
+"""Rows of queued runs, schedules and workers as values; and the errors of both kinds of queues."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any, Final, LiteralString, NamedTuple
 
 from weft.core.codec import decode, encode
 from weft.core.errors import StoreError, UnknownReference
 from weft.core.ids import RunId
 from weft.core.ports.journal import RunHeader
-from weft.core.ports.queue import QueueEntry, QueueState, QueueTerms, RunSchedule
+from weft.core.ports.queue import QueueEntry, QueueState, QueueTerms, RunSchedule, WorkerEntry
 from weft.durability.journal.rows import sealed, unsealed
 
 TERMS: Final[LiteralString] = "queue, version, priority, due, limit_key, at_most, max_attempts"
@@ -69,6 +71,34 @@ def schedule_in(row: Sequence[Any]) -> RunSchedule:
     if not isinstance(header, RunHeader):
         raise StoreError(f"the schedule {name!r} is damaged", hint="add it again")
     return RunSchedule(name, cron, zone, catch_up, float(next_s), header, terms_in(terms))
+
+
+def worker_body(worker: WorkerEntry) -> str:
+    """A worker as it is stored, without its id and its heartbeat."""
+    fields = asdict(worker)
+    del fields["id"], fields["beat_s"]
+    return json.dumps(fields)
+
+
+def worker_in(row: Sequence[Any]) -> WorkerEntry:
+    """The worker in a row: id, body, time of the heartbeat. Raises: `StoreError`."""
+    worker, body, beat_s = row
+    try:
+        fields = json.loads(body)
+        return WorkerEntry(
+            worker,
+            str(fields["host"]),
+            int(fields["pid"]),
+            tuple((str(flow), str(version)) for flow, version in fields["versions"]),
+            tuple(map(str, fields["queues"])),
+            int(fields["concurrency"]),
+            float(fields["since_s"]),
+            fields["draining"] is True,
+            float(beat_s),
+        )
+    except (ValueError, TypeError, LookupError):
+        hint = "it leaves with its lease"
+        raise StoreError(f"the entry of the worker {worker!r} is damaged", hint=hint) from None
 
 
 def worn_out(attempts: int) -> str:

@@ -17,7 +17,14 @@ from weft.core.errors import RunBusy, RunExists, StoreError
 from weft.core.ids import RunId
 from weft.core.ports.clock import Clock
 from weft.core.ports.journal import Claim, RunHeader
-from weft.core.ports.queue import QueueEntry, QueueState, QueueTerms, RunSchedule, TakenRun
+from weft.core.ports.queue import (
+    QueueEntry,
+    QueueState,
+    QueueTerms,
+    RunSchedule,
+    TakenRun,
+    WorkerEntry,
+)
 from weft.durability.journal.refusals import HeldClaim
 from weft.durability.journal.sqlite.batch_writer import transaction
 from weft.durability.journal.sqlite.locks import FileLock, is_locked
@@ -31,6 +38,8 @@ from weft.durability.queue.rows import (
     schedule_in,
     stored_header,
     terms_row,
+    worker_body,
+    worker_in,
     worn_out,
 )
 
@@ -191,6 +200,22 @@ class SqliteQueue:
                 terms = replace(schedule.terms, due_s=due_s)
                 self._submitted(tables.db, replace(schedule.header, run=run), terms)
             return True
+
+    def put_worker(self, worker: WorkerEntry, lease_s: float) -> None:
+        now_s = self._now_s
+        row = (worker.id, now_s + lease_s, now_s, worker_body(worker))
+        with self._tables.writing() as tables, transaction(tables.db):
+            tables.db.execute("DELETE FROM workers WHERE expires <= ?", (now_s,))
+            tables.db.execute("INSERT OR REPLACE INTO workers VALUES (?, ?, ?, ?)", row)
+
+    def remove_worker(self, worker: str) -> None:
+        with self._tables.writing() as tables:
+            tables.db.execute("DELETE FROM workers WHERE id = ?", (worker,))
+
+    def workers(self) -> Sequence[WorkerEntry]:
+        query = "SELECT id, body, beat FROM workers WHERE expires > ? ORDER BY id"
+        with self._tables.using() as tables:
+            return [worker_in(row) for row in tables.db.execute(query, (self._now_s,))]
 
     @property
     def _now_s(self) -> float:

@@ -1,9 +1,9 @@
-"""The endpoints of queued runs: submit one, look at one, cancel one."""
+"""The endpoints of queued runs: submit one, look at one, cancel one; and of their workers."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 from urllib.parse import quote
 
@@ -41,12 +41,24 @@ class RunSubmissions(Protocol):
     def look(self, run: str) -> Mapping[str, Any]:
         """The run's status, and its outputs once it has ended. Raises: `UnknownReference`."""
 
-    def cancel(self, run: str) -> bool:
-        """End a run; whether it has ended already. Raises: `UnknownReference`."""
+    def cancel(self, run: str) -> str:
+        """End a run: how it has ended, now or before; `running` where its process ends it soon.
+
+        Raises: `UnknownReference`.
+        """
+
+    def signal(self, run: str, node: str, value: Any) -> bool:
+        """Send a value to an `ask` node, also before it asks; true when a process has the run.
+
+        Raises: `UnknownReference`; `InputError` for a misfit, and once the node or run has ended.
+        """
+
+    def workers(self) -> Sequence[Mapping[str, Any]]:
+        """The workers that are alive, as JSON data."""
 
 
 class SubmissionEndpoints:
-    """`POST /v1/runs`, `GET /v1/runs/{run}` and `POST /v1/runs/{run}/cancel`."""
+    """`POST /v1/runs`; a look at one, its cancellation, its signals; and `GET /v1/workers`."""
 
     def __init__(self, runs: RunSubmissions, options: GatewayOptions) -> None:
         self._runs = runs
@@ -56,6 +68,8 @@ class SubmissionEndpoints:
         """The routes. Add them behind longer ones below `/v1/runs/{run}`."""
         return [
             Route("/v1/runs", self.submit, methods=["POST"]),
+            Route("/v1/workers", self.workers, methods=["GET"]),
+            Route("/v1/runs/{run:path}/signals", self.signal, methods=["POST"]),
             Route("/v1/runs/{run:path}/cancel", self.cancel, methods=["POST"]),
             Route("/v1/runs/{run:path}", self.look, methods=["GET"]),
         ]
@@ -81,10 +95,35 @@ class SubmissionEndpoints:
         run = await in_thread(self._runs.look, request.path_params["run"])
         return JSONResponse({"object": "run", **run})
 
-    async def cancel(self, request: Request) -> JSONResponse:
-        """End the run: 202, also where it has ended already."""
+    async def signal(self, request: Request) -> JSONResponse:
+        """Take `{"node": N, "value": V}`: 202 when it is in the journal."""
+        most, within_s = self._options.max_body_bytes, self._options.body_timeout_s
+        body = await read_json(request.receive, request.headers, most, within_s)
+        if not isinstance(body, dict) or not isinstance(body.get("node"), str):
+            raise bad_request("a signal is an object with `node` and `value`", "node")
+        if body.keys() != {"node", "value"}:
+            raise bad_request("a signal has a `node`, a `value` and nothing else", "value")
         run = request.path_params["run"]
-        return JSONResponse({"run": run, "ended": await in_thread(self._runs.cancel, run)}, 202)
+        taken = await in_thread(self._runs.signal, run, body["node"], body["value"])
+        return JSONResponse({"run": run, "node": body["node"], "taken": taken}, 202)
+
+    async def workers(self, request: Request) -> JSONResponse:
+        """The workers that are alive."""
+        del request
+        return JSONResponse({"object": "list", "data": await in_thread(self._runs.workers)})
+
+    async def cancel(self, request: Request) -> JSONResponse:
+        """End the run: 200 once it is cancelled, 202 where its process ends it soon.
+
+        A run that ended otherwise is a conflict (409), with its `status`.
+        """
+        run = request.path_params["run"]
+        status = await in_thread(self._runs.cancel, run)
+        seen = {"run": run, "ended": status != "running", "status": status}
+        if status in ("cancelled", "running"):
+            return JSONResponse(seen, 200 if seen["ended"] else 202)
+        text = f"the run has ended: {status}"
+        return JSONResponse({**seen, **ApiProblem(409, text, code="run_ended").body()}, 409)
 
 
 def _checked(body: Any) -> dict[str, Any]:

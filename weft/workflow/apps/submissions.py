@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
-from weft.core.errors import InputError, UnknownReference
+from weft.core.errors import UnknownReference
 from weft.core.ids import RunId
 from weft.core.ports.journal import Journal
 from weft.core.ports.queue import queue_of
@@ -15,6 +14,8 @@ from weft.workflow.flow.flow import Flow
 from weft.workflow.history.cancel import cancel_run
 from weft.workflow.history.recorded_workflow import result_of
 from weft.workflow.history.run_history import read_history, standing_word
+from weft.workflow.history.signals import send_signal
+from weft.workflow.queue.live_workers import live_workers
 
 
 class JournalSubmissions:
@@ -31,10 +32,7 @@ class JournalSubmissions:
             hint = choice_hint(flow, list(self._flows))
             text = f"there is no workflow {flow!r:.80}" + (f"; {hint}" if hint else "")
             raise UnknownReference(text)
-        settings: dict[str, Any] = {**terms, "journal": self._journal}
-        if "at" in terms:
-            settings["at"] = _time(terms["at"])
-        return str(found.submit(inputs, **settings).id)
+        return str(found.submit(inputs, **terms, journal=self._journal).id)
 
     def look(self, run: str) -> Mapping[str, Any]:
         summary = self._summary(run)
@@ -58,19 +56,20 @@ class JournalSubmissions:
             }
         return seen
 
-    def cancel(self, run: str) -> bool:
-        return cancel_run(self._journal, self._summary(run).run, "a client cancelled it")
+    def cancel(self, run: str) -> str:
+        found = self._summary(run).run
+        if not cancel_run(self._journal, found, "a client cancelled it"):
+            return "running"
+        return standing_word(self._summary(run))
+
+    def signal(self, run: str, node: str, value: Any) -> bool:
+        return send_signal(self._journal, self._summary(run).run, node, value)
+
+    def workers(self) -> Sequence[Mapping[str, Any]]:
+        return [worker.data() for worker in live_workers(self._journal)]
 
     def _summary(self, run: str) -> Any:
         try:
             return self._journal.summary(RunId(run))
         except UnknownReference:
             raise UnknownReference(f"there is no run {run!r:.200}") from None
-
-
-def _time(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        hint = "such as 2026-01-05T09:00+01:00"
-        raise InputError(f"`at` is no time: {text!r:.80}", hint=hint) from None

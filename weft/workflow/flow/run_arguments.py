@@ -33,7 +33,8 @@ class QueueSettings(TypedDict, total=False):
 
     key                its id; by default one that the journal does not have
     priority           higher first; then in the order of submission
-    at                 not before: a time with its zone, or a delay (a number: of seconds)
+    at                 not before: a time with its zone, or a delay (a number: of seconds); as text
+                       such as 2026-01-05T09:00+01:00 or 10m
     queue              the queue's name, for workers of their own
     concurrency_limit  at most so many runs with the same `concurrency_key`, by default the
                        workflow's name, run at once, on all machines together
@@ -41,7 +42,7 @@ class QueueSettings(TypedDict, total=False):
 
     key: str | None
     priority: int
-    at: datetime | timedelta | float | None
+    at: str | datetime | timedelta | float | None
     queue: str
     concurrency_limit: int | None
     concurrency_key: str

@@ -19,6 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from weft.core.errors import StoreError
+from weft.core.ports.queue import holder_name
 from weft.durability.journal.refusals import full
 
 _REACH: Final = "is the server up, and is the address right?"
@@ -122,7 +123,7 @@ class PostgresPool:
 
     def __init__(self, dsn: str, *, retry_s: float, kind: str = "journal") -> None:
         self.where = place(dsn, kind)
-        self.client = f"process {os.getpid()} on {platform.node()}"[:63]
+        self.client = holder_name(os.getpid(), platform.node())
         self._dsn = dsn
         self._retry_s = retry_s
         with self.direct():

@@ -15,7 +15,14 @@ from typing import Final, LiteralString
 from weft.core.errors import StoreError
 from weft.core.ids import RunId
 from weft.core.ports.journal import Claim, Losses, RunHeader
-from weft.core.ports.queue import QueueEntry, QueueState, QueueTerms, RunSchedule, TakenRun
+from weft.core.ports.queue import (
+    QueueEntry,
+    QueueState,
+    QueueTerms,
+    RunSchedule,
+    TakenRun,
+    WorkerEntry,
+)
 from weft.durability.journal.refusals import HeldClaim
 from weft.durability.queue.rows import (
     TERMS,
@@ -25,6 +32,8 @@ from weft.durability.queue.rows import (
     schedule_in,
     stored_header,
     terms_row,
+    worker_body,
+    worker_in,
     worn_out,
 )
 from weft.workflow.postgres import leases
@@ -46,6 +55,9 @@ _LEFT: Final[LiteralString] = """UPDATE weft_queue SET state = CASE WHEN
 EXISTS (SELECT FROM weft_asking WHERE run = %(run)s)
 AND NOT EXISTS (SELECT FROM weft_letters WHERE run = %(run)s AND taken = '')
 THEN 'asking' ELSE 'queued' END WHERE run = %(run)s AND state = 'running'"""
+
+_GONE: Final[LiteralString] = """DELETE FROM weft_workers WHERE id IN (SELECT id FROM weft_workers
+WHERE expires <= clock_timestamp() FOR UPDATE SKIP LOCKED)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +222,27 @@ class PostgresQueue:
             return True
 
         return self._transact(write)
+
+    def put_worker(self, worker: WorkerEntry, lease_s: float) -> None:
+        query = """INSERT INTO weft_workers VALUES (%(id)s,
+        clock_timestamp() + make_interval(secs => %(lease_s)s), clock_timestamp(), %(body)s)
+        ON CONFLICT (id) DO UPDATE SET expires = excluded.expires, beat = excluded.beat,
+        body = excluded.body"""
+        given = {"id": worker.id, "lease_s": lease_s, "body": worker_body(worker)}
+
+        def write(db: Connection) -> None:
+            db.execute(query, given)
+            db.execute(_GONE)
+
+        self._transact(write)
+
+    def remove_worker(self, worker: str) -> None:
+        self._host.pool().ask("DELETE FROM weft_workers WHERE id = %s", (worker,))
+
+    def workers(self) -> Sequence[WorkerEntry]:
+        query = """SELECT id, body, extract(epoch FROM beat)::double precision FROM weft_workers
+        WHERE expires > clock_timestamp() ORDER BY id COLLATE "C" """
+        return [worker_in(row) for row in self._host.pool().ask(query)]
 
     def _transact(self, work: Callable[[Connection], T]) -> T:
         return self._host.pool().transact(work)

@@ -86,6 +86,12 @@ MIGRATIONS: Sequence[Sequence[LiteralString]] = (
         priority integer NOT NULL, due double precision NOT NULL, limit_key text NOT NULL,
         at_most integer, max_attempts integer NOT NULL)""",
     ),
+    # Workers, with their heartbeats.
+    (
+        """CREATE TABLE weft_workers (id text PRIMARY KEY, expires timestamptz NOT NULL,
+        beat timestamptz NOT NULL, body text NOT NULL)""",
+        "ALTER TABLE weft_workers SET (fillfactor = 50)",
+    ),
 )
 """The statements from version N, counted from 0, to N + 1. Append only."""
 

@@ -34,11 +34,7 @@ def next_time(cron: str, zone: str, after_s: float) -> float:
     """
     with optional_packages("a schedule", InputError):
         from cronsim import CronSim, CronSimError
-    try:
-        place = ZoneInfo(zone)
-    except (ValueError, OSError, KeyError):
-        hint = "name an IANA time zone, such as Europe/Berlin or UTC"
-        raise InputError(f"there is no time zone {zone!r:.80}", hint=hint) from None
+    place = zone_of(zone)
     try:
         found = next(CronSim(cron, datetime.fromtimestamp(after_s, place)))
     except CronSimError as error:
@@ -46,6 +42,15 @@ def next_time(cron: str, zone: str, after_s: float) -> float:
     except StopIteration:
         raise InputError(f"{cron!r:.80} never fires") from None
     return found.timestamp()
+
+
+def zone_of(name: str) -> ZoneInfo:
+    """The time zone of a name. Raises: `InputError`."""
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, KeyError):
+        hint = "name an IANA time zone, such as Europe/Berlin or UTC"
+        raise InputError(f"there is no time zone {name!r:.80}", hint=hint) from None
 
 
 def check_fields(cron: str) -> None:

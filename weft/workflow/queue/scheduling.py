@@ -1,4 +1,4 @@
-"""Adding schedules to a journal."""
+"""Schedules of a journal: one is made of a workflow, and added."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ from weft.workflow.runtime.options import RunSettings
 
 
 def add_schedule(
-    journal: Journal,
+    journal: Journal, name: str, cron: str, unit: Unit, inputs: object, **given: Any
+) -> RunSchedule:
+    """Add a schedule, or replace the one of its name; arguments as of `make_schedule`."""
+    schedule = make_schedule(name, cron, unit, inputs, **given)
+    queue_of(journal).put_schedule(schedule)
+    return schedule
+
+
+def make_schedule(
     name: str,
     cron: str,
     unit: Unit,
@@ -28,7 +36,7 @@ def add_schedule(
     settings: RunSettings | None = None,
     **terms: Any,
 ) -> RunSchedule:
-    """Add a schedule, or replace the one of its name; `terms` as for `prepare`.
+    """A schedule that fires after `now_s`; `terms` as for `prepare`.
 
     Raises: `InputError` for a wrong name, expression, zone or input; `BuildError`, `StoreError`.
     """
@@ -37,9 +45,7 @@ def add_schedule(
         raise InputError(f"`catch_up` is one of {', '.join(CATCH_UPS)}, not {catch_up!r:.80}")
     check_fields(cron)
     header, queued = prepare(unit, inputs, settings or RunSettings(), **terms)
-    schedule = RunSchedule(name, cron, zone, catch_up, next_time(cron, zone, now_s), header, queued)
-    queue_of(journal).put_schedule(schedule)
-    return schedule
+    return RunSchedule(name, cron, zone, catch_up, next_time(cron, zone, now_s), header, queued)
 
 
 def unknown_schedule(name: str, known: Sequence[RunSchedule]) -> UnknownReference:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Generic, Literal, cast
 
 from weft.core.errors import Cancelled, InputError, RunExists
@@ -23,12 +23,14 @@ from weft.durability.queue.rows import not_queued
 from weft.workflow.document.inputs import check_inputs, plain_inputs
 from weft.workflow.document.python_types import PythonTypes
 from weft.workflow.document.secrets import redactor_of
+from weft.workflow.document.spec.fields import parse_duration
 from weft.workflow.document.unit import Unit
 from weft.workflow.flow.run_arguments import QUEUE_SETTINGS, SUBMIT_SETTINGS
 from weft.workflow.history.answers import PendingQuestions
 from weft.workflow.history.cancel import cancel_run
 from weft.workflow.history.recorded_workflow import result_of
 from weft.workflow.history.run_history import read_history
+from weft.workflow.history.signals import send_signal
 from weft.workflow.queue.versions import recorded_texts, version_of
 from weft.workflow.runtime.journals import JournalPlace, journal_or_own
 from weft.workflow.runtime.options import RunSettings
@@ -77,6 +79,15 @@ class SubmittedRun(Generic[Out]):
             answers = PendingQuestions(journal)
             answers.give(answers.question(self.id, node), value)
 
+    def signal(self, node: str, value: Any) -> None:
+        """Send a value to an `ask` node, also before it asks.
+
+        Raises: `InputError` for a misfit, and once the node or the run has ended;
+        `UnknownReference` for another node.
+        """
+        with _opened(self._journal) as journal:
+            send_signal(journal, self.id, node, value)
+
     def cancel(self, reason: str = "cancelled") -> None:
         """End it: at once where it waits, soon where a worker executes it."""
         with _opened(self._journal) as journal:
@@ -118,7 +129,7 @@ def submit(
     key: str | None = None,
     queue: str = "default",
     priority: int = 0,
-    at: datetime | timedelta | float | None = None,
+    at: str | datetime | timedelta | float | None = None,
     concurrency_limit: int | None = None,
     concurrency_key: str = "",
 ) -> SubmittedRun[Any]:
@@ -148,8 +159,12 @@ def prepare(
     priority: int = 0,
     concurrency_limit: int | None = None,
     concurrency_key: str = "",
+    notes: Mapping[str, Any] | None = None,
 ) -> tuple[RunHeader, QueueTerms]:
-    """The header, without an id, and the terms of a run. Raises: `InputError`, `BuildError`."""
+    """The header, without an id, and the terms of a run. `notes`: further settings in the header.
+
+    Raises: `InputError`, `BuildError`.
+    """
     for name, text in (("queue", queue), ("concurrency_key", concurrency_key or "k")):
         if not _KEY.fullmatch(text):
             raise InputError(f"`{name}` cannot be {text!r:.80}", hint=_KEY_HINT)
@@ -163,7 +178,7 @@ def prepare(
     checked = check_inputs(unit.document, plain_inputs(inputs, unit.types.inputs))
     redactor = redactor_of(unit)
     texts = recorded_texts(unit, redactor)
-    header = run_header(unit, checked, settings, texts, redactor, {})
+    header = run_header(unit, checked, settings, texts, redactor, notes or {})
     limit = concurrency_limit
     terms = QueueTerms(version_of(texts), queue, priority, 0.0, concurrency_key, limit)
     return header, terms
@@ -181,19 +196,45 @@ def checked_key(key: str | None) -> RunId | None:
     return RunId(key)
 
 
-def due_time(at: datetime | timedelta | float | None, now: datetime) -> float:
-    """`at` in seconds since 1970; 0 for None. Raises: `InputError` for a time without a zone."""
-    match at:
-        case None:
-            return 0.0
-        case timedelta():
-            return (now + at).timestamp()
-        case datetime():
-            if at.tzinfo is None:
-                hint = "add its zone, such as 2026-01-05T09:00+01:00"
-                raise InputError(f"`at` has no time zone: {at.isoformat()}", hint=hint)
-            return at.timestamp()
-    return now.timestamp() + at
+def due_time(at: str | datetime | timedelta | float | None, now: datetime) -> float:
+    """`at` in seconds since 1970; 0 for None. Texts are those of `parse_time`.
+
+    Raises: `InputError` for a time without a zone, and one beyond all calendars.
+    """
+    if at is None:
+        return 0.0
+    if isinstance(at, str):
+        at = parse_time(at)
+    if isinstance(at, datetime):
+        if at.tzinfo is None:
+            hint = "add its zone, such as 2026-01-05T09:00+01:00"
+            raise InputError(f"`at` has no time zone: {at.isoformat()}", hint=hint)
+        due_s = at.timestamp()
+    else:
+        due_s = now.timestamp() + (at.total_seconds() if isinstance(at, timedelta) else at)
+    try:
+        datetime.fromtimestamp(due_s, UTC)
+    except (ValueError, OverflowError, OSError):
+        raise InputError("`at` is beyond the year 9999", hint=_TIME_HINT) from None
+    return due_s
+
+
+def parse_time(text: str) -> datetime | float:
+    """A time, such as 2026-01-05T09:00+01:00, or a delay in seconds, such as that of `10m`.
+
+    A bare number is no delay: 2020 may be meant as a year. Raises: `InputError`.
+    """
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        pass
+    try:
+        return parse_duration(text)
+    except ValueError:
+        raise InputError(f"`at` is no time: {text!r:.80}", hint=_TIME_HINT) from None
+
+
+_TIME_HINT: Final = "give a time such as 2026-01-05T09:00+01:00, or a delay such as 10m"
 
 
 def _submitted(journal: Journal, header: RunHeader, terms: QueueTerms, key: RunId | None) -> RunId:

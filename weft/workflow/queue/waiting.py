@@ -37,14 +37,23 @@ def version_of_entry(entry: QueueEntry) -> FlowVersion:
 
 
 def waiting_versions(journal: Journal, now_s: float) -> dict[FlowVersion, WaitingRuns]:
-    """The versions of which runs are ready, and none is at a worker. Raises: `StoreError`.
+    """The versions of which runs are ready, and no live worker takes any. Raises: `StoreError`.
 
-    A journal does not know its workers, only what they have taken.
+    What a process without a heartbeat has taken, such as one of an older weft, counts too.
     """
-    entries = queue_of(journal).entries(("queued", "running"))
+    queue = queue_of(journal)
+    entries = queue.entries(("queued", "running"))
     held = {version_of_entry(each) for each in entries if each.holder}
+    served = {
+        (FlowVersion(*version), name)
+        for worker in queue.workers()
+        if not worker.draining
+        for version in worker.versions
+        for name in worker.queues
+    }
     ready = [each for each in entries if each.state == "queued" and each.terms.due_s <= now_s]
-    keys = [key for each in ready if (key := version_of_entry(each)) not in held]
+    found = [(version_of_entry(each), each.terms.queue) for each in ready]
+    keys = [key for key, name in found if key not in held and (key, name) not in served]
     return {key: WaitingRuns(keys.count(key), _taken(journal, key)) for key in set(keys)}
 
 

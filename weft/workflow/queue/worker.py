@@ -6,9 +6,12 @@ Nothing here decides who may execute a run: that is the queue's claim.
 from __future__ import annotations
 
 import asyncio
+import os
+import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
+from uuid import uuid4
 
 from weft.core.errors import BuildError, StoreError, WeftError, convert
 from weft.core.ids import NodeId, RunId
@@ -16,12 +19,13 @@ from weft.core.loggers import logger
 from weft.core.ports import Clock, ModelClient
 from weft.core.ports.clock import SystemClock
 from weft.core.ports.journal import Journal
-from weft.core.ports.queue import RunQueue, TakenRun, queue_of
+from weft.core.ports.queue import RunQueue, TakenRun, WorkerEntry, queue_of
 from weft.durability.journal.refusals import HeldClaim
 from weft.workflow.document.secrets import redactor_of
 from weft.workflow.flow.flow import AnyFlow
 from weft.workflow.history.resume import RunSucceeded, WorkflowChanged, claim_run, resume_run
 from weft.workflow.queue.firing import fire_schedules
+from weft.workflow.queue.heartbeat import LEASE_S, WorkerHeartbeat
 from weft.workflow.queue.versions import recorded_texts, version_of
 from weft.workflow.runtime.models.factory import Models, ModelSource
 from weft.workflow.runtime.run import FlowRun
@@ -77,7 +81,8 @@ class Worker:
     Only runs that were submitted with the same version of a workflow and its code are taken. The
     owner of `journal` closes it. `models`: clients for all runs, as of `RunSettings`; by default
     declared models are loaded once and shared. `grace_s`: how long `drain` waits for running
-    nodes. `report` receives what happens; it must not raise.
+    nodes. `lease_s`: how long the journal lists it as alive after a heartbeat. `report` receives
+    what happens; it must not raise.
 
     Raises: `BuildError` for a workflow that cannot run here, `StoreError` for a journal without a
     queue.
@@ -91,6 +96,7 @@ class Worker:
         concurrency: int = 4,
         queues: Sequence[str] = ("default",),
         grace_s: float = 30.0,
+        lease_s: float = LEASE_S,
         clock: Clock | None = None,
         models: ModelSource | dict[str, ModelClient] | None = None,
         report: Callable[[WorkerEvent], None] | None = None,
@@ -99,6 +105,8 @@ class Worker:
             raise BuildError("a worker needs a workflow", hint="name one or more")
         if concurrency < 1:
             raise BuildError(f"`concurrency` is at least 1, not {concurrency}")
+        if not lease_s > 0:
+            raise BuildError(f"`lease_s` is above 0, not {lease_s}")
         self._journal = journal
         self._queue: RunQueue = queue_of(journal)
         self.versions: dict[str, AnyFlow] = {}
@@ -111,6 +119,8 @@ class Worker:
         self._queues = tuple(queues)
         self._grace_s = grace_s
         self._clock = clock or SystemClock()
+        self._heartbeat = WorkerHeartbeat(self._queue, self._entry, lease_s, self._clock)
+        self._id, self._since_s = uuid4().hex, 0.0
         self._given_models = models
         self._models: Any = models
         self._report = report or (lambda _: None)
@@ -151,7 +161,10 @@ class Worker:
             own = self._models = Models()
         listener = self._queue.listen(lambda: loop.call_soon_threadsafe(self._wake.set))
         try:
+            self._since_s = self._clock.wall().timestamp()
+            await self._heartbeat.beat()
             async with asyncio.TaskGroup() as tasks:
+                beating = tasks.create_task(self._heartbeat.keep_beating())
                 try:
                     if ready is not None:
                         ready()
@@ -164,13 +177,28 @@ class Worker:
                     failure = error
                 finally:
                     self._leave_all()
+                    beating.cancel()
         finally:
+            await self._heartbeat.leave()
             await asyncio.to_thread(listener.close)
             if own is not None:
                 await own.aclose()
         if failure is not None:
             raise failure
         return whole
+
+    def _entry(self) -> WorkerEntry:
+        """It, for the journal's list of workers."""
+        return WorkerEntry(
+            self._id,
+            platform.node(),
+            os.getpid(),
+            tuple((flow.name, version) for version, flow in self.versions.items()),
+            self._queues,
+            self._concurrency,
+            self._since_s,
+            self._draining,
+        )
 
     # -- taking --------------------------------------------------------------------------------
 

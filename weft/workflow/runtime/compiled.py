@@ -28,6 +28,7 @@ from weft.workflow.compile.identity import CodeDigests, DigestSnapshot
 from weft.workflow.compile.node_plan import is_shared, mentioned_names
 from weft.workflow.compile.sources import SourceDigests, source_texts
 from weft.workflow.document import WorkflowDocument
+from weft.workflow.document.check.schedules import check_schedules
 from weft.workflow.document.check.types import TypeChecker
 from weft.workflow.document.defect_log import DefectLog
 from weft.workflow.document.expressions import ValueTemplate
@@ -289,6 +290,7 @@ def check_file(path: Path) -> Unit:
     if all(_leaves_a_whole(error.path) for error in log.found):
         for included in unit.everything():
             check_local_names(included, log)
+        check_schedules(unit, log)
         check_unit(unit, Toolset(), log=log)
     log.finish()
     return unit
@@ -297,7 +299,7 @@ def check_file(path: Path) -> Unit:
 def _leaves_a_whole(path: tuple[str | int, ...]) -> bool:
     """Whether the rest of a workflow can be checked without what has a defect there."""
     declared = len(path) > 1 and path[0] in ("inputs", "models", "tools")
-    return not path or declared or path[0] in ("nodes", "outputs")
+    return not path or declared or path[0] in ("nodes", "outputs", "schedule")
 
 
 async def check_connected(unit: Unit) -> tuple[str, ...]:

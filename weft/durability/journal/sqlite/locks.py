@@ -12,6 +12,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from weft.core.ports.queue import holder_name
+
 _TRIES = 20
 _PAUSE_S = 0.005  # checking whether a lock is taken takes it for a moment
 
@@ -45,7 +47,7 @@ def locked(path: Path, *, name: bool = True) -> FileLock | None:
                     # removing the file waits for that.
                     os.ftruncate(descriptor, 0)
                 if name:
-                    os.write(descriptor, f"process {os.getpid()} on {platform.node()}".encode())
+                    os.write(descriptor, holder_name(os.getpid(), platform.node()).encode())
             except BaseException:
                 lock.release()
                 raise

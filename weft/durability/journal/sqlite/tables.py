@@ -73,6 +73,11 @@ MIGRATIONS: Sequence[Sequence[str]] = (
         queue TEXT NOT NULL, version TEXT NOT NULL, priority INTEGER NOT NULL, due REAL NOT NULL,
         limit_key TEXT NOT NULL, at_most INTEGER, max_attempts INTEGER NOT NULL) WITHOUT ROWID""",
     ),
+    # Workers, with their heartbeats.
+    (
+        """CREATE TABLE workers (id TEXT PRIMARY KEY, expires REAL NOT NULL, beat REAL NOT NULL,
+        body TEXT NOT NULL) WITHOUT ROWID""",
+    ),
 )
 """The statements from version N, counted from 0, to N + 1. Only ever append to it."""
 _READ_FROM = 2

@@ -28,11 +28,18 @@ from weft.workflow.document.spec.model_settings import (
     WeightsSpec,
 )
 from weft.workflow.document.spec.nodes import KIND_NAMES, KINDS, Block, tag
-from weft.workflow.document.spec.settings import BudgetSpec, CacheSpec, RetrySpec, RunSpec
+from weft.workflow.document.spec.settings import (
+    SCHEDULE_FORMS,
+    BudgetSpec,
+    CacheSpec,
+    RetrySpec,
+    RunSpec,
+    ScheduleSpec,
+)
 
 Path = tuple[str | int, ...]
 
-_TAGS = frozenset(tag(name) for name in (*KIND_NAMES, "block", "node"))
+_TAGS = frozenset((*(tag(name) for name in (*KIND_NAMES, "block", "node")), *SCHEDULE_FORMS))
 _EXPECTED = {
     "string_type": "a text",
     "int_type": "a whole number",
@@ -189,6 +196,8 @@ def _known_keys(path: Path, tags: Sequence[str], raw: object) -> list[str]:
     """The keys that the part at `path` may have."""
     if not path:
         return _keys(WorkflowDocument)
+    if path[0] == "schedule":
+        return _keys(ScheduleSpec)
     owner = path[-1]
     inside = _at(raw, path)
     if isinstance(inside, Mapping) and (path[0] == "nodes" or tags):

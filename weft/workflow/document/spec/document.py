@@ -21,7 +21,9 @@ from weft.workflow.document.spec.nodes import (
     MapNode,
     NodeSpec,
 )
-from weft.workflow.document.spec.settings import RunSpec
+from weft.workflow.document.spec.settings import RunSpec, Schedules, ScheduleSpec
+
+Path = tuple[str | int, ...]
 
 
 class WorkflowDocument(SpecPart):
@@ -37,6 +39,9 @@ class WorkflowDocument(SpecPart):
     models: dict[Name, Model] = optional_mapping("The language models, by a name of your own.")
     tools: dict[Name, Tool] = optional_mapping("The tools, by a name of your own.")
     run: RunSpec = Field(default_factory=RunSpec, description="Limits of a whole run.")
+    schedule: Schedules | None = optional(
+        "When workers run it: one schedule, or a list. `weft schedule apply` registers them."
+    )
     nodes: dict[Name, NodeSpec] = Field(
         description="What there is to do. A node starts as soon as the values it uses are there.",
         min_length=1,
@@ -44,6 +49,13 @@ class WorkflowDocument(SpecPart):
     outputs: dict[Name, Value] = Field(
         description="What comes out, usually `{{ a_node }}`.", min_length=1
     )
+
+    @property
+    def schedules(self) -> tuple[tuple[Path, ScheduleSpec], ...]:
+        """The declared schedules, each with its path in the document."""
+        if isinstance(self.schedule, list):
+            return tuple((("schedule", at), one) for at, one in enumerate(self.schedule))
+        return () if self.schedule is None else ((("schedule",), self.schedule),)
 
 
 class ToolDocument(WorkflowDocument):
@@ -71,9 +83,6 @@ def json_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of workflow files, as far as structure goes."""
     made = WorkflowDocument.model_json_schema(by_alias=True, schema_generator=_Generator)
     return {"$schema": _Generator.schema_dialect, **made, "title": "weft workflow"}
-
-
-Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, PlainSerializer, Tag
 from pydantic_core import PydanticCustomError
 
 from weft.cluster.settings import MAX_WORKERS
@@ -126,6 +126,47 @@ class RunSpec(SpecPart):
         "The file with the token of the cluster; by default the one of `weft cluster up`.",
         min_length=1,
     )
+
+
+_KEY = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$"
+
+
+class ScheduleSpec(SpecPart):
+    """A run at each time of a cron expression, once `weft schedule apply` has registered it."""
+
+    cron: str = Field(description="Minute, hour, day, month, weekday: `0 7 * * 1-5`.")
+    name: str | None = optional(
+        "What the schedule is called in the journal; by default as the workflow.", pattern=_KEY
+    )
+    timezone: str = Field(
+        default="UTC", description="The IANA time zone of the times, such as Europe/Berlin."
+    )
+    inputs: dict[Name, Value] = optional_mapping("The inputs of its runs. Plain values.")
+    catch_up: Literal["one", "skip", "all"] = Field(
+        default="one",
+        description="Times at which no worker was there: submit the last of them, none, or all.",
+    )
+    priority: int = Field(default=0, description="Of its runs: higher first.")
+    queue: str = Field(default="default", description="The queue of its runs.", pattern=_KEY)
+    concurrency_limit: Positive | None = optional(
+        "At most so many runs of one key at once, on all machines."
+    )
+    concurrency_key: str | None = optional(
+        "What the limit is for; by default the workflow's name.", pattern=_KEY
+    )
+
+
+def _schedule_form(value: object) -> str:
+    return SCHEDULE_FORMS[isinstance(value, list)]
+
+
+SCHEDULE_FORMS = ("<schedule>", "<schedules>")
+Schedules = Annotated[
+    Annotated[ScheduleSpec, Tag(SCHEDULE_FORMS[0])]
+    | Annotated[list[ScheduleSpec], Tag(SCHEDULE_FORMS[1])],
+    Discriminator(_schedule_form),
+]
+"""One schedule, or a list."""
 
 
 def _check_errors(given: list[str | int]) -> list[str | int]:
