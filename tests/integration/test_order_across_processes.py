@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from evals.scripted_server import MODEL, ScriptedServer
 
 FLOW = """
@@ -75,8 +73,8 @@ def process(
     """`weft run` of a chain of calls, as a process."""
     names = [f"{name}{number}" for number in range(1, calls)] + [f"{name}last"]
     nodes = [
-        f'  {each}: {{model: m, prompt: "{each}", after: [{", ".join(names[max(at - 1, 0) : at])}]}}'
-        for at, each in enumerate(names)
+        f'  {each}: {{model: m, prompt: "{each}", after: [{before}]}}'
+        for before, each in zip(["", *names], names, strict=False)
     ]
     options = {"url": server.base_url, "patience": patience, "last": names[-1]}
     text = FLOW.format(model=MODEL, nodes="\n".join(nodes), **options)
