@@ -189,11 +189,13 @@ class FollowingFleet(Fleet):
             )
         except ModelTimeout as error:
             raise ModelUnavailable(error.message, hint="are the servers running?") from error
+        self._check_open()
 
     def _check_open(self) -> None:
         super()._check_open()
         if self._following is None:
             self._following = asyncio.create_task(follow(self, self._source, self._client))
+            self._following.add_done_callback(lambda _: self._first.set())  # none will come
         elif self._following.done() and not self._following.cancelled():
             error = self._following.exception()
             raise ModelUnavailable(f"the replicas of {self.model} are unknown: {error}") from error
