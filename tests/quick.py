@@ -17,6 +17,7 @@ FULL: tuple[str, ...] = (
     "agents/untrusted/test_declared.py::test_every_raw_declaration_of_the_data_registers",
     "cli/test_serving.py",
     "cli/test_signals.py",
+    "cluster/test_ray_replicas.py",
     "conformance/test_postgres_journal.py",
     "conformance/test_postgres_queue.py",
     "conformance/test_ray_tools.py",

@@ -17,7 +17,7 @@ from weft.serving.vllm.launch.command import Launch, Maker
 from weft.serving.vllm.launch.spec import ServeSpec
 from weft.serving.vllm.supervise.replica_process import HealthPolicy
 
-COMMAND = ("-m", "tests.cluster.scripted_bridge")
+COMMAND = ("-m", "tests.cluster.scripted_program")
 
 
 class ScriptedHost(ReplicaHost):

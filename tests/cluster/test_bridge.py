@@ -325,7 +325,7 @@ def test_a_bridge_that_cannot_be_started_is_tried_once_for_a_call(tmp_path: Path
 def test_a_port_where_nobody_listens_starts_no_bridge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("weft.cluster.tools.check_ray", lambda: None)  # it may be missing
+    monkeypatch.setattr("weft.cluster.link.check_ray", lambda: None)  # it may be missing
     with socket.socket() as bound:  # it does not listen
         bound.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{bound.getsockname()[1]}"

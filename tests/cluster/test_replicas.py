@@ -16,10 +16,18 @@ from hypothesis import strategies as st
 from tests.cluster.fake_replicas import FakeNodes, FakeReplicaBridge
 from tests.serving.fleet.fleet_calls import answer, asking
 from tests.serving.fleet.server import Server
+from weft.cluster.ray_fleet import RayFleet
 from weft.cluster.replica_bridge import ReplicaNeeds
 from weft.core.errors import ClusterError
 from weft.errors import ModelNotFound, ModelUnavailable, SpecError, StartError
-from weft.serve import FollowingFleet, OpenAIModel, RayReplicas, ScalingOptions, ServeSpec
+from weft.serve import (
+    FleetOptions,
+    FollowingFleet,
+    OpenAIModel,
+    RayReplicas,
+    ScalingOptions,
+    ServeSpec,
+)
 from weft.serve import autoscale as autoscaled
 from weft.serving.vllm.supervise.replica_process import RestartPolicy
 
@@ -142,6 +150,10 @@ def test_what_no_restart_mends_is_told_to_the_calls() -> None:
         with pytest.raises(ModelUnavailable, match="no model m"):
             await fleet.capabilities()
         await fleet.aclose()
+        waiting = FollowingFleet("m", replicas, lambda _: Server())
+        with pytest.raises(ModelUnavailable, match="no model m"):
+            await answer(waiting, asking())
+        await waiting.aclose()
         nodes.error = None
         await replicas.scale(1)
         await urls(replicas, 1)
@@ -228,6 +240,19 @@ def lost(nodes: FakeNodes, dice: random.Random) -> None:
     for one in nodes.running():
         if dice.random() < 0.2:
             one.lose()
+
+
+def test_a_fleet_of_its_own_has_its_replicas_from_the_first_call_to_the_end() -> None:
+    async def case(replicas: RayReplicas, nodes: FakeNodes, _: FakeReplicaBridge) -> None:
+        bounds = ScalingOptions(least=2, most=2)
+        fleet = RayFleet(replicas, bounds, FleetOptions(), lambda _: Server())
+        assert not nodes.placed
+        assert (await answer(fleet, asking())).text
+        await urls(replicas, 2)
+        await fleet.aclose()
+        assert not nodes.running()
+
+    play(case, "a", "b")
 
 
 @settings(max_examples=25)

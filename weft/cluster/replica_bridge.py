@@ -17,8 +17,8 @@ from weft.core.errors import ClusterError, convert
 from weft.core.loggers import logger
 
 _logger = logger("cluster")
-_SILENCE_S: Final = 10.0
-"""A replica that gives no sign for so long is lost."""
+_SILENCE_S: Final = 30.0
+"""A replica that gives no sign for so long is lost. Ray tells a dead node sooner."""
 _END_S: Final = 15.0
 """What a replica that is to end at once gets, before its process is killed."""
 

@@ -20,9 +20,12 @@ from weft.core.loggers import logger
 from weft.core.ports.clock import Clock, SystemClock
 from weft.serving.openai import OpenAIModel
 from weft.serving.vllm.launch.spec import ServeSpec, to_form
-from weft.serving.vllm.supervise.detached import SupervisionTerms
-from weft.serving.vllm.supervise.registry import ReplicaEntry
+from weft.serving.vllm.supervise import registry
+from weft.serving.vllm.supervise.detached import SupervisionTerms, entry_for
+from weft.serving.vllm.supervise.processes import Identity
+from weft.serving.vllm.supervise.registry import ReplicaEntry, ServingEntry
 from weft.serving.vllm.supervise.replica_process import RestartPolicy
+from weft.serving.vllm.supervise.supervisor import ServerSupervisor
 
 _logger = logger("cluster")
 _CLOCK: Final = SystemClock()
@@ -45,8 +48,9 @@ class RayReplicas:
         await replicas.scale(2)
 
     `ray`: by default the cluster that `weft cluster up` started. Weights, weft and vLLM must be on
-    every node, and the variable `api_key_env`, if nodes are not on loopback addresses. `terms`:
-    times in seconds. Used in one event loop. All replicas end with `aclose`, or with this process.
+    every node, and the variable `api_key_env`, if nodes are not on loopback addresses.
+    `drain_s`: what requests in flight get when a replica leaves; `start_timeout_s`: what a start
+    gets. Used in one event loop. All replicas end with `aclose`, or with this process.
 
     Raises: `SpecError` for a spec of several machines, or with an address.
     """
@@ -57,23 +61,30 @@ class RayReplicas:
         ray: Ray = _HERE,
         *,
         labels: Collection[str] = (),
-        terms: SupervisionTerms = _TERMS,
+        drain_s: float = _TERMS.drain_s,
+        start_timeout_s: float = _TERMS.start_timeout_s,
         restarts: Callable[[], RestartPolicy] = RestartPolicy,
         clock: Clock = _CLOCK,
         connect: Connect | None = None,
     ) -> None:
-        _check(spec)
+        check_placeable(spec)
         self._spec = spec
-        self._terms = terms
+        self._drain_s = drain_s
+        self.start_timeout_s = start_timeout_s
         self._restarts = restarts
         self._clock = clock
-        self._request = _request(spec, labels, terms)
+        self._request = _request(spec, labels, drain_s, start_timeout_s)
         self._channel = ReplicaChannel(connect or partial(open_bridge, ray, REPLICAS))
         self._replicas: dict[int, ClusterReplica] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._leaving: set[int] = set()
         self._watchers: set[asyncio.Event] = set()
         self._failure: WeftError | None = None
+
+    @property
+    def model(self) -> str:
+        """The model's name for clients."""
+        return self._spec.name
 
     @property
     def states(self) -> tuple[ReplicaEntry, ...]:
@@ -98,7 +109,7 @@ class RayReplicas:
         staying = sorted(self._tasks.keys() - self._leaving)
         for number in staying[replicas:]:
             self._leaving.add(number)
-            self._replicas[number].stop(self._terms.drain_s)
+            self._replicas[number].stop(self._drain_s)
         for _ in range(replicas - len(staying)):
             self._start(min(set(range(len(self._tasks) + 1)) - self._tasks.keys()))
         self._tell()
@@ -121,10 +132,10 @@ class RayReplicas:
         finally:
             self._watchers.discard(news)
 
-    def replica(
+    def new_replica(
         self, number: int, changed: Callable[[ReplicaEntry], None], show: Callable[[str], None]
     ) -> ClusterReplica:
-        """A replica that the caller runs itself."""
+        """A further replica, which the caller runs, and `scale` does not count."""
         return ClusterReplica(
             number,
             self._channel,
@@ -147,7 +158,7 @@ class RayReplicas:
 
     def _start(self, number: int) -> None:
         name = f"replica {number} of {self._spec.name}"
-        replica = self.replica(
+        replica = self.new_replica(
             number, lambda _: self._tell(), lambda text: _logger.info("%s %s", name, text)
         )
         self._replicas[number] = replica
@@ -178,7 +189,33 @@ class RayReplicas:
 _SERVING: Final = ("ready", "restarting")
 
 
-def _check(spec: ServeSpec) -> None:
+def serve_on(
+    ray: Ray,
+    spec: ServeSpec,
+    terms: SupervisionTerms,
+    show: Callable[[str], None],
+    ready: Callable[[ServingEntry], None],
+) -> bool:
+    """Serve `spec.replicas` replicas on `ray`, as `weft serve` does on this machine.
+
+    They are one serving in the registry: `weft ps`, `weft stop` and clients find them. Main thread
+    only. Raises: as `serve`, and `ClusterError`.
+    """
+    replicas = RayReplicas(spec, ray, drain_s=terms.drain_s, start_timeout_s=terms.start_timeout_s)
+    entry = entry_for(registry.new_id(spec.name), spec, terms, Identity.own())
+
+    async def run() -> bool:
+        make = replicas.new_replica
+        try:
+            return await ServerSupervisor(entry, elsewhere=make, show=show, ready=ready).run()
+        finally:
+            await replicas.aclose()
+
+    return asyncio.run(run())
+
+
+def check_placeable(spec: ServeSpec) -> None:
+    """Raises: `SpecError` for servers of several machines, or with an address of their own."""
     if spec.nodes > 1 or spec.engine_nodes > 1 or spec.headless:
         raise SpecError(
             "a replica on a cluster is a server on one node",
@@ -188,12 +225,14 @@ def _check(spec: ServeSpec) -> None:
         raise SpecError("a replica listens at its node's address", hint="leave `host` out")
 
 
-def _request(spec: ServeSpec, labels: Collection[str], terms: SupervisionTerms) -> Header:
+def _request(
+    spec: ServeSpec, labels: Collection[str], drain_s: float, start_timeout_s: float
+) -> Header:
     """What the bridge needs to place a replica of `spec`."""
     settings: dict[str, Any] = {
         "spec": to_form(spec),
-        "drain_s": terms.drain_s,
-        "start_timeout_s": terms.start_timeout_s,
+        "drain_s": drain_s,
+        "start_timeout_s": start_timeout_s,
     }
     return {
         "ranks": spec.ranks,
