@@ -83,17 +83,18 @@ class BridgeLink:
 
         Raises: `ClusterError`.
         """
-        starting = asyncio.ensure_future(asyncio.to_thread(BRIDGES.acquire, command, settings))
-        try:
-            bridge = await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            starting.add_done_callback(_release)
-            raise
+        bridge = await _acquired(command, settings)
         try:
             reader, writer = await asyncio.open_unix_connection(bridge.socket)
-        except OSError as error:
+        except OSError:  # it was killed, and its process has not quite ended
             BRIDGES.release(bridge)
-            raise ClusterError(f"the bridge to the cluster is gone: {error}") from error
+            await asyncio.to_thread(bridge.close)
+            bridge = await _acquired(command, settings)
+            try:
+                reader, writer = await asyncio.open_unix_connection(bridge.socket)
+            except OSError as error:
+                BRIDGES.release(bridge)
+                raise ClusterError(f"the bridge to the cluster is gone: {error}") from error
         return BridgeLink(bridge, reader, writer, received, ended)
 
     def send(self, header: Mapping[str, Any], body: bytes = b"") -> None:
@@ -123,6 +124,16 @@ class BridgeLink:
         with suppress(OSError):
             await self._writer.wait_closed()
         BRIDGES.release(self._bridge)
+
+
+async def _acquired(command: list[str], settings: Mapping[str, str]) -> BridgeProcess:
+    """The bridge, which the caller releases. Raises: `ClusterError`."""
+    starting = asyncio.ensure_future(asyncio.to_thread(BRIDGES.acquire, command, settings))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        starting.add_done_callback(_release)
+        raise
 
 
 def _release(starting: asyncio.Future[BridgeProcess]) -> None:
