@@ -148,7 +148,8 @@ def said_by(folder: Path, model: str, **options: object) -> str:
     text = text.replace("{OPTIONS}", json.dumps(options))
     (folder / "flow.yaml").write_text(text, "utf-8")
     result = weft.load(folder / "flow.yaml").run_sync()
-    assert result.status == "succeeded", result.errors
+    assert not result.errors
+    assert result.status in ("succeeded", "partial")  # the answer may be cut off
     assert KEY.encode() not in Path(os.environ["WEFT_JOURNAL"]).read_bytes()
     return str(result.outputs["said"])
 
