@@ -1,6 +1,6 @@
 """A server of the OpenAI protocol that answers from a function, and counts the tokens it serves.
 
-A token is a word. It serves one model, `MODEL`, on 127.0.0.1, and no tools.
+A token is a word. It serves one model, `MODEL`, on this machine, and no tools.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Answer = Callable[[list[dict[str, Any]]], str]
 class ScriptedServer:
     """Serves `answer` of a request's messages, in a thread, as long as it is entered."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Answer, address: tuple[str, int] = ("127.0.0.1", 0)) -> None:
         self.answer = answer
         self.requests = 0
         self.tokens = 0
@@ -27,13 +27,14 @@ class ScriptedServer:
         class Handler(_Handler):
             scripted = self
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer(address, Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     @property
     def base_url(self) -> str:
         """Where clients find it."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        host, port = self._server.server_address[:2]
+        return f"http://{host}:{port}/v1"
 
     def __enter__(self) -> ScriptedServer:
         self._thread.start()
@@ -70,6 +71,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path.endswith("/models"):
             listed = {"object": "list", "data": [{"id": MODEL, "owned_by": "weft"}]}
             self._send(200, "application/json", json.dumps(listed))
+        elif self.path == "/health":
+            self._send(200, "text/plain", "")
         else:
             self._send(404, "application/json", "{}")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from weft.core.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from weft.cluster.replicas import RayReplicas
     from weft.core.ports.metering import complete
     from weft.core.ports.model import (
         Capabilities,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from weft.workflow.apps.ui import RunsPage
 
 _NAMES = {
+    "weft.cluster.replicas": "RayReplicas",
     "weft.core.ports.metering": "complete",
     "weft.core.ports.model": "Capabilities ConcurrentAttention ModelClient ModelRequest Placed "
     "ReasoningDelta Sampling TextDelta ToolCallDelta",
@@ -93,6 +95,7 @@ __all__ = [
     "OpenAIModel",
     "Placed",
     "ProviderOptions",
+    "RayReplicas",
     "ReasoningDelta",
     "ReplicaPool",
     "RunsPage",

@@ -159,6 +159,11 @@ def test_a_failing_start_is_told(words: tuple[str, ...]) -> None:
         (["serve", "fake", "--engine", "sglang"], "vllm"),
         (["stop"], "--all"),
         (["stop", "x", "--all"], "--all"),
+        (["serve", "fake", "--on", "kubernetes"], "is neither ray nor local"),
+        (["serve", "fake", "--on", "ray:here"], "no address of a Ray cluster"),
+        (["serve", "fake", "--on", "ray", "--detach"], "goes without --detach"),
+        (["serve", "fake", "--on", "ray", "--dry-run"], "goes without --detach and --dry-run"),
+        (["serve", "fake", "--on", "ray", "--host", "0.0.0.0"], "at its node's address"),
     ],
 )
 def test_wrong_usage_is_status_2(words: list[str], told: str) -> None:

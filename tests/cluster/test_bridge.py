@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tests.cluster.fake_workers import FakeBridge, FakeWorker, FakeWorkers
 from tests.cluster.tasks import all_of
 from weft.agents.tools import Tool, Toolbox, tool, tool_logs
 from weft.cluster.dispatch import MAX_BATCH, MAX_SENDINGS
+from weft.cluster.link import BridgeLink
 from weft.cluster.process import BRIDGES
 from weft.cluster.settings import Pool, Ray
 from weft.cluster.tools import RayTools
@@ -325,7 +327,7 @@ def test_a_bridge_that_cannot_be_started_is_tried_once_for_a_call(tmp_path: Path
 def test_a_port_where_nobody_listens_starts_no_bridge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("weft.cluster.tools.check_ray", lambda: None)  # it may be missing
+    monkeypatch.setattr("weft.cluster.link.check_ray", lambda: None)  # it may be missing
     with socket.socket() as bound:  # it does not listen
         bound.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{bound.getsockname()[1]}"
@@ -337,6 +339,41 @@ def test_a_port_where_nobody_listens_starts_no_bridge(
         assert isinstance(error, ClusterError)
         assert f"{address} has no Ray cluster" in error.message
         assert BRIDGES.running() == before
+
+
+class DyingBridges:
+    """The first bridge no longer listens, though its process is still there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.sockets = [str(folder / "dying"), str(folder / "new")]
+        self.closed: list[str] = []
+        self.released = 0
+
+    def acquire(self, *_: object) -> SimpleNamespace:
+        found = self.sockets[len(self.closed)]
+        return SimpleNamespace(socket=found, close=lambda: self.closed.append(found))
+
+    def release(self, _: object) -> None:
+        self.released += 1
+
+
+def test_a_bridge_that_dies_just_now_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bridges = DyingBridges(tmp_path)
+    monkeypatch.setattr("weft.cluster.link.BRIDGES", bridges)
+
+    async def main() -> None:
+        server = await asyncio.start_unix_server(
+            lambda _, writer: writer.close(), bridges.sockets[1]
+        )
+        link = await BridgeLink.open([], {}, lambda *_: None, lambda: None)
+        assert bridges.closed == bridges.sockets[:1]
+        await link.aclose()
+        server.close()
+
+    asyncio.run(main())
+    assert bridges.released == 2
 
 
 def test_a_bridge_that_ends_loses_what_was_sent_and_nothing_else(tmp_path: Path) -> None:

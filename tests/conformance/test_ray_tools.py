@@ -34,6 +34,7 @@ from weft.core.ports import ToolRunner
 
 pytestmark = pytest.mark.vllm
 CREDENTIAL = secrets.token_hex(16)
+ARGUMENT = secrets.token_hex(16)
 
 
 def processes_of(cluster: LocalCluster) -> list[int]:
@@ -175,9 +176,10 @@ def test_a_bridge_that_is_killed_is_replaced(cluster: LocalCluster) -> None:
 
 def test_credentials_travel_by_name_and_are_in_no_log(cluster: LocalCluster) -> None:
     async def case(tools: RayTools) -> bool:
+        assert await tools.call("length", {"text": ARGUMENT}) == len(ARGUMENT)
         return bool(await tools.call("secret", {}))
 
-    assert run(cluster, case, far_tools.secret)
+    assert run(cluster, case, far_tools.secret, far_tools.length)
     token = Path(cluster.token_file).read_bytes()
     assert len(token) == 64
     files = [
@@ -188,8 +190,8 @@ def test_credentials_travel_by_name_and_are_in_no_log(cluster: LocalCluster) -> 
     assert len(files) > 20
     for path in files:
         content = path.read_bytes()
-        assert CREDENTIAL.encode() not in content, path
-        assert token not in content, path
+        for planted in (CREDENTIAL.encode(), ARGUMENT.encode(), token):
+            assert planted not in content, path
 
 
 TOOLS = """

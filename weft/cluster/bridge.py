@@ -3,7 +3,8 @@
 Losing the control store of a Ray cluster ends the driver's process; so that is this one. Clients
 connect to a socket in a folder of the user's; the bridge ends when its parent does.
 
-    python -m weft.cluster.bridge SOCKET ADDRESS      (standard input: the life line to the parent)
+    python -m weft.cluster.bridge SOCKET tools|replicas ADDRESS
+                                                 (standard input: the life line to the parent)
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import secrets
 import shutil
 import sys
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from weft.cluster.frames import frame, read_frame
 from weft.cluster.host import error_data
@@ -29,6 +30,8 @@ from weft.core.loggers import logger
 FOLDER_PREFIX: Final = "weft-bridge-"
 _MOST_POOLS: Final = 8
 """Pools of one package of code that stay when nobody uses them."""
+_END_S: Final = 20.0
+"""What the bridge gets to end replicas, and Ray, once its parent is gone."""
 _logger = logger("cluster")
 
 
@@ -44,6 +47,10 @@ class Bridge:
     async def serve(self, socket: str) -> asyncio.Server:
         """Listen at `socket`, whose folder is the user's alone."""
         return await asyncio.start_unix_server(self._client, socket)
+
+    async def aclose(self) -> None:
+        """See `BridgeServer`."""
+        self.close()
 
     def close(self) -> None:
         """End all workers."""
@@ -135,22 +142,33 @@ class Bridge:
             writer.write(frame(header, body))
 
 
-async def serve(socket: str, workers: Workers, stop: asyncio.Event, channel: int) -> None:
-    """Connect, serve until `stop`, and end all workers.
+class BridgeServer(Protocol):
+    """What a bridge serves: tools, or replicas of a model."""
+
+    async def serve(self, socket: str) -> asyncio.Server:
+        """Listen at `socket`, whose folder is the user's alone."""
+
+    async def aclose(self) -> None:
+        """End all that runs for clients."""
+
+
+async def serve(
+    socket: str, connect: Awaitable[None], bridge: BridgeServer, stop: asyncio.Event, channel: int
+) -> None:
+    """Connect, serve until `stop`, and end what runs.
 
     A frame on the file descriptor `channel` is `ready`, or the error of the connection.
     """
     try:
-        await workers.connect()
+        await connect
     except Exception as error:  # noqa: BLE001 - told to the parent
         _say(channel, frame({"kind": "error", "error": error_data(convert(error))}))
         return
-    bridge = Bridge(workers)
     server = await bridge.serve(socket)
     _say(channel, frame({"kind": "ready"}))
     await stop.wait()
     server.close()
-    bridge.close()
+    await bridge.aclose()
 
 
 def _say(channel: int, message: bytes) -> None:
@@ -164,25 +182,42 @@ def _watch(stop: asyncio.Event, loop: asyncio.AbstractEventLoop) -> None:
         pass
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(stop.set)
-    threading.Timer(5.0, lambda: os._exit(1)).start()  # where Ray hangs
+    threading.Timer(_END_S, lambda: os._exit(1)).start()  # where Ray hangs
 
 
-async def main(socket: str, address: str) -> None:
-    """The process."""
+def _served(what: str, address: str) -> tuple[Awaitable[None], BridgeServer]:
+    """The connection to the cluster, and what is served over it."""
+    if what == "replicas":
+        from weft.cluster.ray_replicas import RayPlacer
+        from weft.cluster.replica_bridge import ReplicaBridge
+
+        placer = RayPlacer(address)
+        return placer.connect(), ReplicaBridge(placer)
     from weft.cluster.ray_workers import RayWorkers
 
+    workers = RayWorkers(address)
+    return workers.connect(), Bridge(workers)
+
+
+async def main(socket: str, connect: Awaitable[None], bridge: BridgeServer) -> None:
+    """The process: serves `bridge` once `connect` has connected it."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     threading.Thread(target=_watch, args=(stop, loop), daemon=True).start()
     channel = os.dup(1)
     os.dup2(2, 1)  # what Ray prints is no reply
-    await serve(socket, RayWorkers(address), stop, channel)
+    await serve(socket, connect, bridge, stop, channel)
     folder = Path(socket).parent
     if folder.name.startswith(FOLDER_PREFIX):  # its owner may have been killed
         shutil.rmtree(folder, ignore_errors=True)
 
 
-if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+def run(socket: str, connect: Awaitable[None], bridge: BridgeServer) -> None:
+    """Run `main`, and end the process, whatever threads Ray has."""
+    asyncio.run(main(socket, connect, bridge))
     sys.stdout.flush()
     os._exit(0)
+
+
+if __name__ == "__main__":
+    run(sys.argv[1], *_served(*sys.argv[2:]))

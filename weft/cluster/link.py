@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 from weft.cluster.frames import frame, read_frame
+from weft.cluster.nodes import check_ray, running_cluster
 from weft.cluster.process import BRIDGES, BridgeProcess
+from weft.cluster.settings import Ray, home
 from weft.core.errors import ClusterError, WeftError
 
+TOOLS: Final = ("-m", "weft.cluster.bridge", "tools")
+REPLICAS: Final = ("-m", "weft.cluster.bridge", "replicas")
 _PROBE_S: Final = 10.0
 Received = Callable[[Mapping[str, Any], bytes], None]
 
@@ -77,17 +83,18 @@ class BridgeLink:
 
         Raises: `ClusterError`.
         """
-        starting = asyncio.ensure_future(asyncio.to_thread(BRIDGES.acquire, command, settings))
-        try:
-            bridge = await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            starting.add_done_callback(_release)
-            raise
+        bridge = await _acquired(command, settings)
         try:
             reader, writer = await asyncio.open_unix_connection(bridge.socket)
-        except OSError as error:
+        except OSError:  # it was killed, and its process has not quite ended
             BRIDGES.release(bridge)
-            raise ClusterError(f"the bridge to the cluster is gone: {error}") from error
+            await asyncio.to_thread(bridge.close)
+            bridge = await _acquired(command, settings)
+            try:
+                reader, writer = await asyncio.open_unix_connection(bridge.socket)
+            except OSError as error:
+                BRIDGES.release(bridge)
+                raise ClusterError(f"the bridge to the cluster is gone: {error}") from error
         return BridgeLink(bridge, reader, writer, received, ended)
 
     def send(self, header: Mapping[str, Any], body: bytes = b"") -> None:
@@ -119,7 +126,39 @@ class BridgeLink:
         BRIDGES.release(self._bridge)
 
 
+async def _acquired(command: list[str], settings: Mapping[str, str]) -> BridgeProcess:
+    """The bridge, which the caller releases. Raises: `ClusterError`."""
+    starting = asyncio.ensure_future(asyncio.to_thread(BRIDGES.acquire, command, settings))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        starting.add_done_callback(_release)
+        raise
+
+
 def _release(starting: asyncio.Future[BridgeProcess]) -> None:
     """A bridge that started too late for who wanted it."""
     if not starting.cancelled() and starting.exception() is None:
         BRIDGES.release(starting.result())
+
+
+async def open_bridge(
+    ray: Ray, command: Sequence[str], received: Received, ended: Callable[[], None]
+) -> BridgeLink:
+    """A link to the bridge to `ray` that `command` starts. Raises: `ClusterError`."""
+    check_ray()
+    address, token = ray.address, ray.token_file
+    if not address:
+        here = running_cluster()
+        address, token = here.address, token or here.token_file
+    await check_listener(address)
+    return await BridgeLink.open([*command, address], _ray_settings(token), received, ended)
+
+
+def _ray_settings(token_file: str | Path | None) -> dict[str, str]:
+    """The variables of a driver of Ray: the user's own, its token, the folder of weft."""
+    own = {name: value for name, value in os.environ.items() if name.startswith("RAY_")}
+    own |= {"RAY_USAGE_STATS_ENABLED": "0", "WEFT_HOME": str(home())}
+    if token_file is not None:
+        own |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token_file)}
+    return own

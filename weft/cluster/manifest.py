@@ -13,6 +13,7 @@ from weft.core.errors import BuildError
 RAY_VERSION: Final = "2.60.0"
 _NAME: Final = re.compile(r"[a-z]([a-z0-9-]{0,48}[a-z0-9])?", re.ASCII)
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_LABEL: Final = re.compile(r"[A-Za-z0-9._:-]+", re.ASCII)
 _ENTRY: Final = "token"
 _MOUNTED: Final = "/etc/weft/token"
 _CONTENT: Final = "/var/lib/weft-content"
@@ -34,7 +35,7 @@ def manifests(
     for code and large values. `credentials`: environment variables, from the Secret
     `NAME-credentials`.
 
-    Raises: `BuildError` for a bad name.
+    Raises: `BuildError` for a bad name, of the cluster, of a pool or of a label.
     """
     if not _NAME.fullmatch(name):
         raise BuildError(f"{name!r} cannot name a cluster", hint="lower-case letters, digits and -")
@@ -43,16 +44,18 @@ def manifests(
             raise BuildError(f"{variable!r} is no name of an environment variable")
     pod = _PodTemplate(name, image, claim, tuple(credentials))
     pools = ray.with_pools({}).pools
-    groups = []
+    groups: list[dict[str, Any]] = []
     for pool_name in pools:
         pool = ray.with_pools({}).pool(pool_name)
+        group_name = _group_name(pool_name, [each["groupName"] for each in groups])
+        _check_labels(pool_name, pool.labels)
         resources = "{" + ", ".join(f'\\"{label}\\": 1000000' for label in pool.labels) + "}"
         parameters = {"num-cpus": "1"}
         if pool.labels:
             parameters["resources"] = f'"{resources}"'
         groups.append(
             {
-                "groupName": pool_name.lower().replace("_", "-"),
+                "groupName": group_name,
                 "replicas": nodes,
                 "minReplicas": nodes,
                 "maxReplicas": nodes,
@@ -73,6 +76,25 @@ def manifests(
             "spec": spec,
         }
     ]
+
+
+def _group_name(pool: str, others: Sequence[str]) -> str:
+    """The group of workers for a pool. Raises: `BuildError`."""
+    name = pool.lower().replace("_", "-")
+    if not _NAME.fullmatch(name):
+        hint = "begin it with a letter, and end it with one or a digit"
+        raise BuildError(f"the pool {pool} cannot name a group of workers", hint=hint)
+    if name in others:
+        raise BuildError(f"the pool {pool} and another one would both be the group {name}")
+    return name
+
+
+def _check_labels(pool: str, labels: Sequence[str]) -> None:
+    """The operator makes words of a shell's command from them. Raises: `BuildError`."""
+    for label in labels:
+        if not _LABEL.fullmatch(label):
+            hint = "letters, digits and . _ : -"
+            raise BuildError(f"the pool {pool} has a label {label!r:.60}", hint=hint)
 
 
 class _PodTemplate:

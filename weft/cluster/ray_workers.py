@@ -1,4 +1,4 @@
-"""Workers as actors of Ray: the only module that imports it, in the bridge's process.
+"""Workers as actors of Ray, in the bridge's process: only this and `ray_replicas` import it.
 
 An actor reserves no processors, is never restarted by Ray, and none of its calls is repeated by
 Ray: what is lost is told, and weft decides.
@@ -56,6 +56,30 @@ async def _bytes(reference: Any) -> bytes:
     return found
 
 
+async def connect_driver(address: str) -> None:
+    """Make this process a driver of the cluster at `address`. Raises: `ClusterError`."""
+    try:
+        await asyncio.to_thread(_connect, address)
+    except Exception as error:
+        raise ClusterError(
+            f"the Ray cluster at {address} cannot be used: {str(error)[:400]}",
+            hint="is it up (weft cluster status), is its token right, and is this machine a "
+            "node of it?",
+        ) from error
+
+
+def _connect(address: str) -> None:
+    import ray
+
+    ray.init(
+        address=address,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        configure_logging=False,
+        namespace="weft",
+    )
+
+
 class RayWorkers:
     """Implements `Workers` in the cluster at `address`, as a driver of it.
 
@@ -68,25 +92,9 @@ class RayWorkers:
         self._names: dict[str, str] = {}
 
     async def connect(self) -> None:
-        try:
-            await asyncio.to_thread(self._connect)
-        except Exception as error:
-            raise ClusterError(
-                f"the Ray cluster at {self._address} cannot be used: {str(error)[:400]}",
-                hint="is it up (weft cluster status), is its token right, and is this machine a "
-                "node of it?",
-            ) from error
-
-    def _connect(self) -> None:
         import ray
 
-        ray.init(
-            address=self._address,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            configure_logging=False,
-            namespace="weft",
-        )
+        await connect_driver(self._address)
         remote: Callable[..., Any] = ray.remote
         self._actor = remote(WorkerProcess)
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import uuid
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from pydantic_core import to_json
 
@@ -19,9 +18,8 @@ from weft.cluster.code import PackedTool, packed, packed_tool
 from weft.cluster.dispatch import Dispatcher, PoolRoute
 from weft.cluster.frames import read_json
 from weft.cluster.host import INLINE_BYTES, error_of
-from weft.cluster.link import BridgeLink, Connect, check_listener
-from weft.cluster.nodes import check_ray, running_cluster
-from weft.cluster.settings import Ray, home, no_node, start_hint
+from weft.cluster.link import TOOLS, BridgeLink, Connect, open_bridge
+from weft.cluster.settings import Ray, no_node, start_hint
 from weft.core.call_context import current_key
 from weft.core.errors import ClusterError, PlacementError, WeftError, convert
 from weft.core.ports import BoundTool
@@ -29,8 +27,6 @@ from weft.core.ports.content import ContentStore
 from weft.core.values import ToolSpec
 from weft.durability.content_folder import FolderContentStore
 from weft.engine import Retry
-
-COMMAND: Final = ["-m", "weft.cluster.bridge"]
 
 
 class RayTools:
@@ -186,14 +182,7 @@ class RayTools:
         return self._dispatcher
 
     async def _open(self, received: Any, ended: Any) -> BridgeLink:
-        check_ray()
-        address, token = self._ray.address, self._ray.token_file
-        if not address:
-            here = running_cluster()
-            address, token = here.address, token or here.token_file
-        await check_listener(address)
-        command = [*COMMAND, address]
-        return await BridgeLink.open(command, ray_settings(token), received, ended)
+        return await open_bridge(self._ray, TOOLS, received, ended)
 
     async def _route(self, name: str) -> PoolRoute:
         """The route of a tool; its code is packed and stored once."""
@@ -229,12 +218,3 @@ def _encoded(tool: Tool[..., Any], arguments: Mapping[str, Any]) -> bytes | Weft
         return tool.signature.parameters.encode(tool.spec.name, arguments)
     except WeftError as error:
         return error
-
-
-def ray_settings(token_file: str | Path | None) -> dict[str, str]:
-    """The variables of a driver of Ray: the user's own, its token, the folder of weft."""
-    own = {name: value for name, value in os.environ.items() if name.startswith("RAY_")}
-    own |= {"RAY_USAGE_STATS_ENABLED": "0", "WEFT_HOME": str(home())}
-    if token_file is not None:
-        own |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token_file)}
-    return own

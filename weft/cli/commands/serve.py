@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from weft.cli.errors import report_errors
 from weft.cli.exit_code import ExitCode
-from weft.cli.options import Debug, byte_count, pairs, seconds
+from weft.cli.options import Debug, byte_count, pairs, placement, seconds
+
+if TYPE_CHECKING:
+    from weft.cluster.settings import Ray
 
 HELP = """Serve a model with vLLM behind an OpenAI-compatible API.
 
 It listens on this machine only unless --host says otherwise. It serves until Ctrl-C, SIGTERM or
 `weft stop`: requests in flight may finish (--drain), a second signal ends it at once. Crashed
 replicas are started again. Whatever ends it, no process and no port stays behind.
+With --on ray the replicas are on the nodes of a cluster, each at its node's address.
 
 \b
 Exit status:
@@ -38,6 +42,13 @@ def serve(
     dp: Annotated[int, typer.Option(metavar="N", help="Ranks of data parallelism.")] = 1,
     replicas: Annotated[int, typer.Option(metavar="N", help="Servers beside each other.")] = 1,
     nodes: Annotated[int, typer.Option(metavar="N", help="Machines of a server (Ray).")] = 1,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ray[:HOST:PORT]",
+            help="Replicas on the nodes of a Ray cluster: this one, or that of `weft cluster up`.",
+        ),
+    ] = None,
     engine: Annotated[Literal["vllm"], typer.Option(help="What serves.")] = "vllm",  # noqa: ARG001 - one choice so far
     device: Annotated[
         Literal["auto", "cpu", "cuda"], typer.Option(help="Where it computes.")
@@ -106,6 +117,7 @@ def serve(
     """See `HELP`."""
     adapters = pairs(lora or (), "--lora")
     times = seconds(drain), seconds(start_timeout)
+    ray = _cluster(on, foreground=not (detach or dry_run))
     with report_errors(debug=debug):
         from weft.cli.console import stderr
         from weft.cli.serving import ServingView, print_commands, print_ready
@@ -151,8 +163,26 @@ def serve(
             if detach:
                 print_ready(serving.serve_detached(spec, terms, view.show), detached=True)
                 return
-            was_ready = serving.serve(spec, terms, view.show, view.ready)
+            if ray is not None:
+                from weft.cluster.replicas import serve_on
+
+                was_ready = serve_on(ray, spec, terms, view.show, view.ready)
+            else:
+                was_ready = serving.serve(spec, terms, view.show, view.ready)
     raise typer.Exit(ExitCode.SUCCEEDED if was_ready else ExitCode.INTERRUPTED)
+
+
+def _cluster(on: str | None, *, foreground: bool) -> Ray | None:
+    """The cluster that serves; None: this machine. Raises: `typer.BadParameter`."""
+    from weft.workflow.document.spec.settings import RunSpec
+
+    ray = placement(on, RunSpec())
+    if ray is None or ray == "local":
+        return None
+    if not foreground:
+        hint = "goes without --detach and --dry-run: the cluster's replicas end with this process"
+        raise typer.BadParameter(hint, param_hint="--on")
+    return ray
 
 
 def _flags(words: list[str]) -> tuple[str, ...]:

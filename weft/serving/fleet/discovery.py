@@ -189,11 +189,24 @@ class FollowingFleet(Fleet):
             )
         except ModelTimeout as error:
             raise ModelUnavailable(error.message, hint="are the servers running?") from error
+        self._check_open()
 
     def _check_open(self) -> None:
         super()._check_open()
         if self._following is None:
             self._following = asyncio.create_task(follow(self, self._source, self._client))
+            self._following.add_done_callback(self._followed)
         elif self._following.done() and not self._following.cancelled():
-            error = self._following.exception()
-            raise ModelUnavailable(f"the replicas of {self.model} are unknown: {error}") from error
+            raise self._unknown(self._following)
+
+    def _followed(self, following: asyncio.Task[None]) -> None:
+        """The source has ended, and no replica will come: nobody waits for one."""
+        self._first.set()
+        if not following.cancelled() and not self.load().usable:
+            self._state.admission.refuse_all(lambda: self._unknown(following))
+
+    def _unknown(self, following: asyncio.Task[None]) -> ModelUnavailable:
+        error = following.exception()
+        unknown = ModelUnavailable(f"the replicas of {self.model} are unknown: {error}")
+        unknown.__cause__ = error
+        return unknown

@@ -10,8 +10,9 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from typing import Protocol
 
-from weft.core.errors import ServeError, WeftError
+from weft.core.errors import ClusterError, ServeError, WeftError
 from weft.serving.vllm.launch.command import Maker
 from weft.serving.vllm.supervise import failure, registry
 from weft.serving.vllm.supervise.leases import holders
@@ -27,8 +28,29 @@ _LEASE_POLL_S = 0.5
 _LEASE_GRACE_S = 2.0
 
 
+class Replica(Protocol):
+    """One replica of a serving, wherever it runs: `SupervisedReplica` on this machine."""
+
+    state: ReplicaEntry
+
+    async def run(self) -> None:
+        """Serve until it is to end. Raises: `ServeError`, `ClusterError`."""
+
+    def stop(self, grace_s: float) -> None:
+        """End it; requests in flight have `grace_s` to finish."""
+
+    def kill(self) -> None:
+        """End it now."""
+
+
+MakeReplica = Callable[[int, Callable[[ReplicaEntry], None], Show], Replica]
+"""A replica from its number, what receives its states, and what receives lines for the user."""
+
+
 class ServerSupervisor:
     """One serving. `show` receives lines for the user, `ready` the entry once all replicas are up.
+
+    `make` gives the command of each replica on this machine; `elsewhere` replicas on others.
 
     SIGINT, SIGTERM and SIGHUP end it in order, a second one at once. SIGQUIT ends it at once.
     """
@@ -36,20 +58,23 @@ class ServerSupervisor:
     def __init__(
         self,
         entry: ServingEntry,
-        make: Maker,
+        make: Maker | None = None,
         *,
+        elsewhere: MakeReplica | None = None,
         show: Show,
         ready: Callable[[ServingEntry], None] | None = None,
         health: HealthPolicy | None = None,
     ) -> None:
+        assert (make is None) != (elsewhere is None)
         self._entry = replace(entry, supervisor=Identity.own())
         self._make = make
+        self._elsewhere = elsewhere
         self._show_line = show
         self._ready = ready
         self._health = health or HealthPolicy()
         self._was_ready = False
         self._ending = False
-        self._replicas: list[SupervisedReplica] = []
+        self._replicas: list[Replica] = []
 
     async def run(self) -> bool:
         """Serve until stopped; true if it ever was ready. No process is left when this returns.
@@ -98,27 +123,36 @@ class ServerSupervisor:
             replica.kill()
         self._change(replace(self._entry, status="stopping", stage="stopping"))
 
-    def _replica(self, number: int) -> SupervisedReplica:
-        entry = self._entry
-        folder = log_folder(entry.id)
-        health = replace(self._health, start_timeout_s=entry.start_timeout_s)
-        mark = Mark(entry.id, entry.supervisor)
-        spec = ReplicaSpec(entry.spec, number, mark, lambda port: self._make(port, number), health)
-        log = LogFile(folder / f"{number}.log")
-        prefix = f"replica {number}: " if entry.spec.replicas > 1 else ""
-        replica = SupervisedReplica(
-            spec, log, self._changed, lambda text: self._report(prefix + text)
-        )
-        self._entry = entry.with_replica(replica.state)
+    def _replica(self, number: int) -> Replica:
+        prefix = f"replica {number}: " if self._entry.spec.replicas > 1 else ""
+
+        def show(text: str) -> None:
+            self._report(prefix + text)
+
+        make = self._elsewhere or self._here
+        replica = make(number, self._changed, show)
+        self._entry = self._entry.with_replica(replica.state)
         return replica
 
-    async def _keep(self, replica: SupervisedReplica) -> None:
+    def _here(
+        self, number: int, changed: Callable[[ReplicaEntry], None], show: Show
+    ) -> SupervisedReplica:
+        make, entry = self._make, self._entry
+        assert make is not None
+        health = replace(self._health, start_timeout_s=entry.start_timeout_s)
+        mark = Mark(entry.id, entry.supervisor)
+        spec = ReplicaSpec(entry.spec, number, mark, lambda port: make(port, number), health)
+        return SupervisedReplica(
+            spec, LogFile(log_folder(entry.id) / f"{number}.log"), changed, show
+        )
+
+    async def _keep(self, replica: Replica) -> None:
         """Run one replica to its end. A later failure of one leaves the others serving."""
         if self._ending:  # stopped before there was a replica
             replica.kill()
         try:
             await replica.run()
-        except ServeError as error:
+        except (ServeError, ClusterError) as error:
             others = any(r.state.status in ("ready", "restarting") for r in self._replicas)
             if not (replica.state.restarts and others) and not self._ending:
                 raise
