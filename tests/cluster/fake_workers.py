@@ -22,8 +22,8 @@ from weft.core.errors import ClusterError
 class FakeWorker:
     """Implements `ToolWorker` over a host in this process, which may be told to fail.
 
-    `batches`: the number of calls of each batch. `on_submit` runs before a batch reaches the host,
-    `on_reply` after it; what they raise loses the worker.
+    `batches`: the number of calls of each batch, `calls`: their arguments. `on_submit` runs before
+    a batch reaches the host, `on_reply` after it; what they raise loses the worker.
     """
 
     def __init__(self, node: str, process: WorkerProcess) -> None:
@@ -31,6 +31,7 @@ class FakeWorker:
         self.name = f"name of {node}"
         self.process = process
         self.batches: list[int] = []
+        self.calls: list[Any] = []
         self.bytes = 0
         self.is_killed = False
         self.skew_s = 0.0
@@ -41,7 +42,9 @@ class FakeWorker:
         self._check()
         self.bytes += len(batch)
         ((_, body),) = frames(batch)
-        self.batches.append(len(read_json(body)["calls"]))
+        calls = read_json(body)["calls"]
+        self.batches.append(len(calls))
+        self.calls += [call[-1] for call in calls]
         if self.on_submit is not None:
             await self.on_submit()
         reply = await self.process.submit(batch)
@@ -142,7 +145,15 @@ class FakeBridge:
 
     async def aclose(self) -> None:
         """End it after a test."""
+        await self.stop()
+        self.clean_up()
+
+    async def stop(self) -> None:
+        """End it in this loop; another link starts another one."""
         if self._servers:
             self.crash()
         await asyncio.sleep(0)
+
+    def clean_up(self) -> None:
+        """Remove its folder, once its event loops have ended."""
         self._folder.cleanup()

@@ -238,6 +238,39 @@ def test_a_recorded_flow_tells_what_is_unknown(cluster: LocalCluster, tmp_path: 
     assert (tmp_path / "acted").exists()
 
 
+PART = """
+name: part
+inputs: {numbers: {type: array, items: {type: integer}}}
+tools: {where: "./tools.py:where"}
+nodes:
+  each: {map: "{{ numbers }}", as: n, do: {tool: where, with: {n: "{{ n }}"}}}
+outputs: {each: "{{ each }}"}
+"""
+PLACED = """
+name: placed
+tools: {where: "./tools.py:where"}
+run: {on: ray, pools: {default: {}, gpu: {labels: [gpu]}}}
+nodes:
+  each: {map: [1, 2, 3], on: gpu, do: {tool: where, with: {n: "{{ item }}"}}}
+  part: {workflow: ./part.yaml, with: {numbers: [4, 5]}, on: gpu}
+  here: {map: [6], on: local, do: {tool: where, with: {n: "{{ item }}"}}}
+outputs: {there: "{{ each + part.each }}", here: "{{ here }}"}
+"""
+
+
+def test_a_map_and_a_workflow_run_on_the_pool_that_they_name(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
+    for name, text in (("tools.py", TOOLS), ("part.yaml", PART), ("placed.yaml", PLACED)):
+        (tmp_path / name).write_text(text, "utf-8")
+    flow = weft.load(tmp_path / "placed.yaml")
+    result = flow.run_sync(on=ray_of(cluster), durability="none")
+    node = next(each for each in cluster.nodes if "gpu" in each.labels)
+    assert result.outputs["here"] == [os.getpid()]
+    for pid in result.outputs["there"]:
+        assert node.mark.encode() in Path(f"/proc/{pid}/environ").read_bytes()
+
+
 KILLED = """
 import asyncio, os, signal, sys
 import tests.conformance.test_ray_tools as here

@@ -45,6 +45,7 @@ from weft.workflow.runtime.options import FlowLimits, FlowSettings, RunSettings
 from weft.workflow.runtime.results.result import FlowResult, Out
 from weft.workflow.runtime.results.run_stream import RunStream
 from weft.workflow.runtime.run import FlowRun
+from weft.workflow.runtime.tools.placement import declared_placement
 from weft.workflow.runtime.tools.toolset import Toolset
 
 if TYPE_CHECKING:
@@ -255,7 +256,7 @@ class Flow(FlowViews, Generic[In, Out, P]):
         Imports the Python files and modules that the workflow names. Raises: `BuildError`; for a
         file a `SourceError` with the position, whose `__cause__` is the particular error.
         """
-        check_unit(self.unit, Toolset(tools))
+        check_unit(self.unit, Toolset(tools, placement=declared_placement(self.unit)))
 
     async def check_connected(self) -> tuple[str, ...]:
         """Like `check`, with the tools that servers really offer: starts the servers and ends them.

@@ -23,39 +23,61 @@ class ToolPlacement:
     def __init__(self, ray: Ray | None = None, *, is_forced: bool = False) -> None:
         self._ray = ray
         self._is_forced = is_forced
-        self._tools: RayTools | None = None
+        self._runners: dict[str | None, RayTools] = {}
 
-    def over(self, tools: Toolbox) -> ToolRunner:
-        """The runner that calls the tools of `tools` where they are placed."""
+    @property
+    def on_cluster(self) -> bool:
+        """Whether the run has a cluster."""
+        return self._ray is not None
+
+    def over(self, tools: Toolbox, around: str | None = None) -> ToolRunner:
+        """The runner that calls the tools of `tools` where they are placed.
+
+        `around`: one of its own for calls in nodes for which those around them name that pool.
+        """
         if self._ray is None:
             return tools
         from weft.cluster.tools import RayTools
 
-        self._tools = RayTools(tools, self._ray)
-        return self._tools
+        runner = self._runners[around] = RayTools(tools, self._ray)
+        return runner
 
-    def place(self, tool: Tool[..., Any], on: str | None) -> None:
-        """Place `tool`, whose declaration says `on`.
+    def check_pool(self, on: str, what: str) -> None:
+        """Check that there is the pool `on`, on which `what` is to run.
+
+        Raises: `BuildError` for an unknown pool, `PlacementError` for one without a cluster.
+        """
+        if self._ray is not None:
+            self._ray.pool_of(on, None)
+        elif on != LOCAL and not self._is_forced:
+            hint = "write `run: {on: ray}`, or run it with `--on ray` or `--on local`"
+            raise PlacementError(f"{what} is to run on the pool {on}, without a cluster", hint=hint)
+
+    def place(self, tool: Tool[..., Any], on: str | None, around: str | None = None) -> None:
+        """Place `tool` on the pool `on`, for the runner of `around`.
 
         Raises: `BuildError` for an unknown pool, `PlacementError` for what cannot be placed.
         """
-        if self._tools is not None:
-            self._tools.place(tool, on)
-        elif on not in (None, LOCAL) and not self._is_forced:
-            hint = "write `run: {on: ray}`, or run it with `--on ray` or `--on local`"
-            raise PlacementError(
-                f"{tool.spec.name} is to run on the pool {on}, without a cluster", hint=hint
-            )
+        if self._ray is not None:
+            self._runners[around].place(tool, on)
+        elif on is not None:
+            self.check_pool(on, tool.spec.name)
 
     async def check(self) -> None:
         """Raises: `PlacementError` where the cluster has no node for a tool's pool."""
-        if self._tools is not None:
-            await self._tools.check()
+        for runner in self._runners.values():
+            await runner.check()
 
     async def aclose(self) -> None:
         """Cancel what runs on the cluster, and leave it."""
-        if self._tools is not None:
-            await self._tools.aclose()
+        for runner in self._runners.values():
+            await runner.aclose()
+
+
+def declared_placement(unit: Unit) -> ToolPlacement:
+    """The placement that the document of `unit` declares. Without any, nothing is known of it."""
+    run = unit.document.run
+    return placement_of(unit, None if run.on or run.pools else LOCAL)
 
 
 def placement_of(unit: Unit, on: Ray | Literal["local"] | None) -> ToolPlacement:
