@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import patch
 
 from weft.cluster.bridge import Bridge
 from weft.cluster.frames import frames, read_json
@@ -77,12 +79,16 @@ class FakeWorker:
 
 
 class FakeWorkers:
-    """Implements `Workers` with nodes by name, which have labels."""
+    """Implements `Workers` with nodes by name, which have labels.
+
+    `fails`: so many workers do not start. `lacks`: environment variables that a node does not have.
+    """
 
     def __init__(self, **labels: tuple[str, ...]) -> None:
         self.labels: dict[str, tuple[str, ...]] = labels or {"a": (), "b": (), "c": ("gpu",)}
         self.started: list[FakeWorker] = []
         self.fails = 0
+        self.lacks: set[str] = set()
         self.skew_s = 0.0
         self.prepare: Callable[[FakeWorker], None] = lambda _: None
 
@@ -96,8 +102,11 @@ class FakeWorkers:
         if self.fails:
             self.fails -= 1
             raise ClusterError("no worker started")
-        process = WorkerProcess(settings["content"], settings["code"])
-        ((header, _),) = frames(await process.ready())
+        process = WorkerProcess(**settings)
+        with patch.dict(os.environ):
+            for name in self.lacks:
+                os.environ.pop(name, None)
+            ((header, _),) = frames(await process.ready())
         if header["kind"] == "error":
             raise error_of(header["error"])
         worker = FakeWorker(node, process)

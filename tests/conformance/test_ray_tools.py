@@ -22,13 +22,15 @@ import weft
 from tests.cluster import far_tools
 from tests.cluster.tasks import all_of
 from tests.conformance.far_tool_runner import FarToolRunnerConformance
+from tests.postgres_server import postgres_server
+from tests.s3_server import s3_server
 from weft.agents.process_tree import VARIABLE
 from weft.agents.tools import Tool, Toolbox, tool
 from weft.cluster.nodes import LocalCluster, start_cluster
 from weft.cluster.process import BRIDGES
 from weft.cluster.settings import Pool, Ray
 from weft.cluster.tools import RayTools
-from weft.core.errors import EffectUnknown, WorkerLost
+from weft.core.errors import EffectUnknown, PlacementError, WorkerLost
 from weft.core.ids import NodeId
 from weft.core.ports import ToolRunner
 
@@ -66,8 +68,8 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 def ray_of(cluster: LocalCluster, **more: Any) -> Ray:
-    content = str(Path(cluster.folder, "content"))
-    return Ray(cluster.address, token_file=cluster.token_file, content=content, **more)
+    given = {"content": str(Path(cluster.folder, "content")), **more}
+    return Ray(cluster.address, token_file=cluster.token_file, **given)
 
 
 class TestRayTools(FarToolRunnerConformance):
@@ -190,6 +192,24 @@ def test_credentials_travel_by_name_and_are_in_no_log(cluster: LocalCluster) -> 
         content = path.read_bytes()
         assert CREDENTIAL.encode() not in content, path
         assert token not in content, path
+
+
+def test_workers_open_a_store_on_a_server_with_their_own_credentials(
+    cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def case(tools: RayTools) -> list[int]:
+        texts = ["x" * 70_000, "y"]
+        return [await tools.call("length", {"text": text}) for text in texts]
+
+    def count(address: str) -> Any:
+        return run(cluster, case, far_tools.length, content=address)
+
+    with postgres_server() as server:
+        assert count(server.database()) == [70_000, 1]
+    with s3_server() as s3:
+        s3.use(monkeypatch)
+        with pytest.raises(PlacementError, match="a worker has no AWS_ACCESS_KEY_ID and no AWS_S"):
+            count(f"s3://{s3.bucket()}/weft")
 
 
 TOOLS = """

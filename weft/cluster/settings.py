@@ -15,6 +15,7 @@ from weft.core.errors import BuildError
 from weft.core.ids import is_name
 from weft.core.keywords import expect
 from weft.core.suggestion import unknown
+from weft.durability.content_address import content_place
 
 DEFAULT_POOL: Final = "default"
 LOCAL: Final = "local"
@@ -58,7 +59,9 @@ class Ray:
                 `default`
     token_file  file with the token of the cluster; by default the one of `weft cluster up`, else
                 what Ray's own variables say
-    content     folder that all nodes share, for code and for values of more than 64 KiB
+    content     the content store for code and for values of more than 64 KiB: a folder that all
+                nodes share, `s3://BUCKET/PREFIX` or `postgresql://HOST/NAME`. Its credentials are
+                environment variables, which each node has under the same names
     silence_s   seconds without a sign of a worker after which its calls are lost
 
     Raises: `BuildError`.
@@ -86,11 +89,9 @@ class Ray:
         return replace(self, pools=self.pools or pools or {DEFAULT_POOL: Pool()})
 
     @property
-    def content_folder(self) -> Path:
-        """The folder of the content store."""
-        if self.content is not None:
-            return Path(self.content).expanduser().absolute()
-        return home() / "content"
+    def content_address(self) -> str:
+        """The content store: the absolute path of a folder, or an address."""
+        return content_place(home() / "content" if self.content is None else self.content)
 
     def pool(self, name: str) -> Pool:
         """The pool `name`. Raises: `BuildError`."""

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from weft.agents.tools import Tool, Toolbox
 from weft.cluster.settings import LOCAL, Ray
-from weft.core.errors import PlacementError
+from weft.core.errors import BuildError, PlacementError, StoreError
 from weft.core.ports import ToolRunner
+from weft.durability.content_address import open_content
 from weft.workflow.document.unit import Unit
 
 if TYPE_CHECKING:
@@ -87,6 +88,19 @@ def placement_of(unit: Unit, on: Ray | Literal["local"] | None) -> ToolPlacement
         return ToolPlacement(is_forced=True)
     if on is None and spec.on is None:
         return ToolPlacement()
-    declared = Ray(spec.address or "", content=spec.content, token_file=spec.token_file)
     pools = {name: pool.model_dump() for name, pool in spec.pools.items()}
-    return ToolPlacement((on or declared).with_pools(pools))
+    return ToolPlacement((on or _declared(unit)).with_pools(pools))
+
+
+def _declared(unit: Unit) -> Ray:
+    """The cluster that the document of `unit` names. Raises: `BuildError`, with the position."""
+    spec = unit.document.run
+    try:
+        ray = Ray(spec.address or "", content=spec.content, token_file=spec.token_file)
+    except BuildError as error:
+        unit.fail(error, ("run", "address"))
+    try:
+        open_content(ray.content_address)
+    except StoreError as error:
+        unit.fail(BuildError(error.message, hint=error.hint), ("run", "content"))
+    return ray
