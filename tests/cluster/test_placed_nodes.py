@@ -4,88 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import weft
-from tests.cluster.fake_workers import FakeBridge, FakeWorkers
-from weft.cli.main import app
-from weft.cluster.tools import RayTools
+from tests.cli.command_line import go_into, typed
+from tests.cluster.fake_cluster import FakeCluster, Placed, call
 from weft.errors import BuildError, SourceError
 from weft.testing import MemoryJournal, ScriptedAgent, call_tool
 
-POOLS = {name: {"labels": [name]} for name in ("default", "gpu", "big")}
-TOOLS = """
-import weft
 
-@weft.tool(pure=True)
-def note(n: int) -> int:
-    return n
-
-@weft.tool
-def own(n: int) -> int:
-    return n
-"""
-USE = {"note": "./tools.py:note", "own": {"use": "./tools.py:own", "on": "big"}}
-T = TypeVar("T")
-Placed = dict[str, list[int]]
-
-
-class Cluster:
-    """A folder for a flow, and a cluster in this process with a node for each pool."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.workers = FakeWorkers(**{name: (name,) for name in POOLS})
-        self.bridge = FakeBridge(self.workers)
-        self.ray = weft.Ray("127.0.0.99:1", pools=POOLS, content=folder / "content")
-        (folder / "tools.py").write_text(TOOLS, "utf-8")
-
-    def flow(self, nodes: dict[str, Any], name: str = "flow.yaml", **more: Any) -> weft.Flow:
-        outputs = {node: f"{{{{ {node} }}}}" for node in nodes}
-        document = {"name": "placed", "tools": USE, "nodes": nodes, "outputs": outputs, **more}
-        (self.folder / name).write_text(json.dumps(document), "utf-8")
-        return weft.load(self.folder / name)
-
-    def run(self, start: Callable[[], Awaitable[T]]) -> T:
-        """The result of what `start` starts, in a loop of its own."""
-
-        async def main() -> T:
-            try:
-                return await start()
-            finally:
-                await self.bridge.stop()
-
-        return asyncio.run(main())
-
-    def placed(self) -> Placed:
-        """The numbers that the tools got, by pool; forgets them."""
-        found: Placed = {}
-        for worker in self.workers.started:
-            found.setdefault(worker.node, []).extend(each["n"] for each in worker.calls)
-            worker.calls.clear()
-        return {pool: sorted(numbers) for pool, numbers in found.items() if numbers}
-
-
-@pytest.fixture
-def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    made = Cluster(tmp_path)
-    monkeypatch.setattr(RayTools, "_open", lambda _, *listeners: made.bridge.connect(*listeners))
-    yield made
-    made.bridge.clean_up()
-
-
-def call(n: object, tool: str = "note", **more: Any) -> dict[str, Any]:
-    return {"tool": tool, "with": {"n": n}, **more}
-
-
-def test_the_innermost_pool_holds_and_a_tool_that_names_one_keeps_it(cluster: Cluster) -> None:
+def test_the_innermost_pool_holds_and_a_tool_that_names_one_keeps_it(cluster: FakeCluster) -> None:
     block = {
         "here": call(1),
         "inner": {"map": [2, 3], "as": "n", "on": "big", "do": call("{{ n }}")},
@@ -99,14 +33,14 @@ def test_the_innermost_pool_holds_and_a_tool_that_names_one_keeps_it(cluster: Cl
     result = "{{ [here, inner, near, tool, case, round, other, approved] }}"
     outer = {"map": [0], "on": "gpu", "do": {"nodes": block, "result": result}}
     flow = cluster.flow({"outer": outer, "beside": call(10)})
-    ended = cluster.run(lambda: flow.run(on=cluster.ray))
+    ended = flow.run_sync(on=cluster.ray)
     assert ended.outputs == {"outer": [[1, [2, 3], [4], 5, 6, 7, 8, 9]], "beside": 10}
     assert cluster.placed() == {"default": [10], "gpu": [1, 6, 7, 8, 9], "big": [2, 3, 5]}
     assert flow.run_sync(on="local").outputs == ended.outputs
     assert cluster.placed() == {}
 
 
-def test_a_workflow_runs_where_each_node_that_includes_it_says(cluster: Cluster) -> None:
+def test_a_workflow_runs_where_each_node_that_includes_it_says(cluster: FakeCluster) -> None:
     part = {"each": {"map": "{{ numbers }}", "do": call("{{ item }}")}, "own": call(0, "own")}
     cluster.flow(part, "part.yaml", inputs={"numbers": {"type": "array"}})
     used = {"workflow": "./part.yaml"}
@@ -118,21 +52,21 @@ def test_a_workflow_runs_where_each_node_that_includes_it_says(cluster: Cluster)
             "d": {"map": [5], "on": "gpu", "do": {**used, "with": {"numbers": ["{{ item }}"]}}},
         }
     )
-    assert cluster.run(lambda: flow.run(on=cluster.ray)).status == "succeeded"
+    assert flow.run_sync(on=cluster.ray).status == "succeeded"
     assert cluster.placed() == {"default": [4], "gpu": [1, 2, 5], "big": [0] * 4 + [3]}
 
 
-def test_the_calls_of_an_agent_run_there_and_the_model_stays(cluster: Cluster) -> None:
+def test_the_calls_of_an_agent_run_there_and_the_model_stays(cluster: FakeCluster) -> None:
     agent = ScriptedAgent([[call_tool("note", n=3), call_tool("own", n=4)], "done"])
     node = {"model": "m", "prompt": "go", "tools": ["note", "own"], "agent": "parallel-react"}
     models = {"m": {"use": "openai", "model": "m", "base_url": "http://127.0.0.1:9/v1"}}
     flow = cluster.flow({"a": {"map": [1], "on": "gpu", "do": node}}, models=models)
-    ended = cluster.run(lambda: flow.run(on=cluster.ray, models={"m": agent}))
+    ended = flow.run_sync(on=cluster.ray, models={"m": agent})
     assert ended.outputs == {"a": ["done"]}
     assert cluster.placed() == {"gpu": [3], "big": [4]}
 
 
-def test_a_flow_in_python_says_it_too(cluster: Cluster) -> None:
+def test_a_flow_in_python_says_it_too(cluster: FakeCluster) -> None:
     part = weft.Flow("part", folder=cluster.folder)
     part.output(n=part.tool("./tools.py:note", n=part.input("n", int)))
     flow = weft.Flow("whole", folder=cluster.folder)
@@ -141,7 +75,7 @@ def test_a_flow_in_python_says_it_too(cluster: Cluster) -> None:
     again = flow.options(retry=1).workflow(part, n=4, on="gpu")
     flow.output(again=again.n)
     flow.check()
-    ended = cluster.run(lambda: flow.run(on=cluster.ray))
+    ended = flow.run_sync(on=cluster.ray)
     assert ended.outputs == {"each": [1, 2], "part": 3, "again": 4}
     assert cluster.placed() == {"gpu": [1, 2, 4], "big": [3]}
     with pytest.raises(BuildError, match="the map each is to run on the pool gpu, without"):
@@ -153,7 +87,7 @@ def test_a_flow_in_python_says_it_too(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("begins_there", [True, False])
 def test_a_run_on_a_cluster_goes_on_without_one_and_the_other_way_round(
-    cluster: Cluster, begins_there: bool
+    cluster: FakeCluster, begins_there: bool
 ) -> None:
     nodes = {
         "first": {"map": [1, 2], "on": "gpu", "do": call("{{ item }}")},
@@ -164,11 +98,11 @@ def test_a_run_on_a_cluster_goes_on_without_one_and_the_other_way_round(
     journal = MemoryJournal()
     near, far = {"on": "local"}, {"on": cluster.ray}
     first, then = (far, near) if begins_there else (near, far)
-    begun = cluster.run(lambda: flow.run(run="r", journal=journal, **first))
+    begun = flow.run_sync(run="r", journal=journal, **first)
     assert begun.status == "asking"
     assert cluster.placed() == ({"gpu": [1, 2]} if begins_there else {})
     given = {"journal": journal, "answers": {"asked": "yes"}, **then}
-    ended = cluster.run(lambda: flow.resume("r", **given).wait())
+    ended = asyncio.run(flow.resume("r", **given).wait())
     assert ended.outputs == {"first": [1, 2], "asked": "yes", "then": [3]}
     assert cluster.placed() == ({} if begins_there else {"gpu": [3]})
 
@@ -212,11 +146,11 @@ def programs(draw: st.DrawFn) -> tuple[dict[str, Any], Placed]:
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_random_programs_run_where_they_say(
-    cluster: Cluster, program: tuple[dict[str, Any], Placed]
+    cluster: FakeCluster, program: tuple[dict[str, Any], Placed]
 ) -> None:
     nodes, expected = program
     flow = cluster.flow(nodes)
-    ended = cluster.run(lambda: flow.run(on=cluster.ray, durability="none"))
+    ended = flow.run_sync(on=cluster.ray, durability="none")
     assert ended.status == "succeeded"
     assert cluster.placed() == expected
 
@@ -239,9 +173,14 @@ RAY = {"on": "ray", "pools": {"gpus": {}}}
         (RAY, ["--on", "local"], None),
     ],
 )
-def test_check_names_the_place(
-    cluster: Cluster, run: dict[str, Any], options: list[str], message: str | None
+def test_check_and_run_name_the_place(
+    cluster: FakeCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    run: dict[str, Any],
+    options: list[str],
+    message: str | None,
 ) -> None:
+    go_into(cluster.folder, monkeypatch)
     text = f"""name: placed
 tools: {{note: "./tools.py:note"}}
 run: {json.dumps(run)}
@@ -252,13 +191,13 @@ nodes:
     do: {{tool: note, with: {{n: 1}}}}
 outputs: {{each: "{{{{ each }}}}"}}
 """
-    file = cluster.folder / "flow.yaml"
-    file.write_text(text, "utf-8")
-    ended = CliRunner().invoke(app, ["check", str(file), *options])
-    assert ended.exit_code == (2 if message else 0), ended.output
-    if message:
-        assert "flow.yaml:7:9" in ended.output.replace("\n", "")
-        assert message in " ".join(ended.output.split())
+    (cluster.folder / "flow.yaml").write_text(text, "utf-8")
+    for command in ("check", "run"):
+        ended = typed(command, "flow.yaml", *options)
+        assert ended.exit_code == (2 if message else 0), ended.output
+        if message:
+            assert "flow.yaml:7:9" in ended.output
+            assert message in ended.output
 
 
 def refused(flow: weft.Flow, act: Callable[[], object]) -> SourceError:
@@ -267,7 +206,7 @@ def refused(flow: weft.Flow, act: Callable[[], object]) -> SourceError:
     return raised.value
 
 
-def test_a_pool_in_an_included_file_is_refused_there(cluster: Cluster) -> None:
+def test_a_pool_in_an_included_file_is_refused_there(cluster: FakeCluster) -> None:
     cluster.flow({"each": {"map": [1], "on": "gpux", "do": call(1)}}, "part.yaml")
     flow = cluster.flow({"part": {"workflow": "./part.yaml"}})
     error = refused(flow, lambda: flow.run_sync(on=cluster.ray))
@@ -276,7 +215,7 @@ def test_a_pool_in_an_included_file_is_refused_there(cluster: Cluster) -> None:
     flow.check()  # it declares no cluster: Python may give one
 
 
-def test_a_tool_that_no_worker_can_import_is_refused_at_its_node(cluster: Cluster) -> None:
+def test_a_tool_that_no_worker_can_import_is_refused_at_its_node(cluster: FakeCluster) -> None:
     flow = weft.Flow("closed")
 
     @weft.tool
@@ -294,6 +233,6 @@ def test_a_tool_that_no_worker_can_import_is_refused_at_its_node(cluster: Cluste
 
 
 @pytest.mark.parametrize("on", ["a b", 3])
-def test_a_pool_has_a_name(cluster: Cluster, on: object) -> None:
+def test_a_pool_has_a_name(cluster: FakeCluster, on: object) -> None:
     with pytest.raises(BuildError):
         cluster.flow({"each": {"map": [1], "on": on, "do": call(1)}})

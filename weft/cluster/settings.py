@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from platformdirs import user_cache_path
 
@@ -51,6 +51,8 @@ class Pool:
 @dataclass(frozen=True, slots=True)
 class Ray:
     """A Ray cluster that runs the tools of a program: `flow.run(on=weft.Ray("10.0.0.1:6379"))`.
+
+    What it leaves open, the `run` of a workflow says.
 
     address     HOST:PORT of the cluster; empty: the one that `weft cluster up` started here
     pools       by name, a `Pool` or a mapping of its fields. A tool goes to the pool that its
@@ -109,6 +111,10 @@ class Ray:
         if resource is not None and resource in self.pools:
             return resource
         return DEFAULT_POOL if DEFAULT_POOL in self.pools else None
+
+
+Placement: TypeAlias = Ray | Literal["local"]
+"""Where the tools of a run are called: on a cluster, or in this process."""
 
 
 def home() -> Path:

@@ -32,10 +32,9 @@ def check(
     wrong = 0
     with report_errors(debug=debug):
         from weft.workflow import check as check_file
-        from weft.workflow.document.spec.settings import RunSpec
         from weft.workflow.runtime.models.factory import unset_keys
 
-        place = placement(on, RunSpec())
+        place = placement(on)
         for file in files:
             try:
                 flow = check_file(file, place)

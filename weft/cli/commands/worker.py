@@ -63,11 +63,13 @@ def worker(
         ),
     ] = "20s",
     journal: options.JournalPlace = None,
+    on: options.OnCluster = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No line for each run.")] = False,
     debug: options.Debug = False,
 ) -> None:
     """See `HELP`."""
     grace_s, lease_s = options.seconds(grace), options.seconds(lease)
+    place = options.placement(on)
     with report_errors(debug=debug):
         from contextlib import closing
 
@@ -83,6 +85,7 @@ def worker(
                 concurrency=concurrency,
                 queues=queue or ("default",),
                 grace_s=grace_s,
+                on=place,
                 report=None if quiet else _print_event,
             )
             for version, flow in made.versions.items():

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
-from weft.cluster.settings import Ray
+from weft.cluster.settings import Placement
 from weft.workflow.document.loader import load_text, load_unit
 from weft.workflow.flow.flow import Flow
 
@@ -18,7 +17,7 @@ def load(path: str | Path) -> Flow:
     return Flow.of(load_unit(Path(path)))
 
 
-def check(path: str | Path, on: Ray | Literal["local"] | None = None) -> Flow:
+def check(path: str | Path, on: Placement | None = None) -> Flow:
     """Load and check a workflow file in one pass: keys, names, types, tools and models.
 
     Imports the Python files and modules that it names. `on`: as of `Flow.run`; it names the pools.

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from platformdirs import user_cache_path
 
 from weft.agents.tools import tool_logs
 from weft.agents.tools.toolbox import ToolSettings
-from weft.cluster.settings import Ray
+from weft.cluster.settings import Placement
 from weft.core.errors import BuildError, ToolError, UnknownReference, WeftError
 from weft.core.ports import ModelClient, ResultStore
 from weft.core.redaction import Redactor
@@ -302,7 +302,7 @@ def check_unit(
     return check_flow(unit, tools, log)
 
 
-def check_file(path: Path, on: Ray | Literal["local"] | None = None) -> Unit:
+def check_file(path: Path, on: Placement | None = None) -> Unit:
     """Load and check a workflow file in one pass, for a run on `on`.
 
     Raises: `SourceError` for the first defect, which has all in `defects`.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from weft.agents.tools import Tool, Toolbox
-from weft.cluster.settings import LOCAL, Ray
+from weft.cluster.settings import LOCAL, Placement, Ray
 from weft.core.errors import BuildError, PlacementError, StoreError
 from weft.core.ports import ToolRunner
 from weft.durability.content_address import open_content
@@ -75,32 +76,38 @@ class ToolPlacement:
             await runner.aclose()
 
 
-def declared_placement(unit: Unit) -> ToolPlacement:
-    """The placement that the document of `unit` declares. Without any, nothing is known of it."""
-    run = unit.document.run
-    return placement_of(unit, None if run.on or run.pools else LOCAL)
+def checked_placement(unit: Unit, on: Placement | None) -> ToolPlacement:
+    """As `placement_of`, before a run: where nothing says that there is a cluster, one may come."""
+    unknown = on is None and unit.document.run.on is None
+    return placement_of(unit, LOCAL if unknown else on)
 
 
-def placement_of(unit: Unit, on: Ray | Literal["local"] | None) -> ToolPlacement:
-    """The placement of a run of `unit`: `on`, or what its document says."""
+def placement_of(unit: Unit, on: Placement | None) -> ToolPlacement:
+    """The placement of a run of `unit`: `on`, and for what that leaves open its document.
+
+    Raises: `BuildError`, with the position, for what the document says; `StoreError`.
+    """
     spec = unit.document.run
     if on == LOCAL:
         return ToolPlacement(is_forced=True)
     if on is None and spec.on is None:
         return ToolPlacement()
-    pools = {name: pool.model_dump() for name, pool in spec.pools.items()}
-    return ToolPlacement((on or _declared(unit)).with_pools(pools))
-
-
-def _declared(unit: Unit) -> Ray:
-    """The cluster that the document of `unit` names. Raises: `BuildError`, with the position."""
-    spec = unit.document.run
+    given = on or Ray()
     try:
-        ray = Ray(spec.address or "", content=spec.content, token_file=spec.token_file)
+        ray = replace(
+            given,
+            address=given.address or spec.address or "",
+            content=spec.content if given.content is None else given.content,
+            token_file=spec.token_file if given.token_file is None else given.token_file,
+        )
     except BuildError as error:
         unit.fail(error, ("run", "address"))
     try:
         open_content(ray.content_address)
     except StoreError as error:
+        if given.content is not None:
+            raise
         unit.fail(BuildError(error.message, hint=error.hint), ("run", "content"))
-    return ray
+    return ToolPlacement(
+        ray.with_pools({name: each.model_dump() for name, each in spec.pools.items()})
+    )
