@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import weft
 from tests.cli.command_line import go_into, typed
 from tests.cluster.fake_cluster import FakeCluster, Placed, call
-from weft.errors import BuildError, SourceError
+from weft.core.ids import RunId
+from weft.errors import BuildError, PlacementError, SourceError
 from weft.testing import MemoryJournal, ScriptedAgent, call_tool
 
 
@@ -198,6 +199,32 @@ outputs: {{each: "{{{{ each }}}}"}}
         if message:
             assert "flow.yaml:7:9" in ended.output
             assert message in ended.output
+
+
+def test_a_run_that_is_refused_leaves_its_id(cluster: FakeCluster) -> None:
+    flow = cluster.flow({"each": {"map": [1], "on": "gpu", "do": call(1)}})
+    journal = MemoryJournal()
+    cluster.workers.labels["gpu"] = ()
+    for _ in range(2):
+        with pytest.raises(PlacementError, match="no node of the cluster has the label gpu"):
+            flow.run_sync(on=cluster.ray, run="nightly", journal=journal)
+        assert not journal.runs()
+    cluster.workers.labels["gpu"] = ("gpu",)
+    ended = flow.run_sync(on=cluster.ray, run="nightly", journal=journal)
+    assert ended.outputs == {"each": [1]}
+    assert [run.run for run in journal.runs()] == ["nightly"]
+
+
+def test_a_recorded_run_that_is_refused_to_go_on_stays(cluster: FakeCluster) -> None:
+    nodes = {"asked": {"ask": "go on?"}, "then": {**call(1), "after": ["asked"]}}
+    flow = cluster.flow({"each": {"map": [1], "on": "gpu", "do": {"nodes": nodes, "result": 1}}})
+    journal = MemoryJournal()
+    flow.run_sync(on="local", run="r", journal=journal)
+    before = journal.summary(RunId("r")).records
+    cluster.workers.labels["gpu"] = ()
+    with pytest.raises(PlacementError):
+        asyncio.run(flow.resume("r", journal=journal, on=cluster.ray).wait())
+    assert journal.summary(RunId("r")).records == before > 0
 
 
 def refused(flow: weft.Flow, act: Callable[[], object]) -> SourceError:
