@@ -23,8 +23,10 @@ from tests.cluster import far_tools
 from tests.cluster.tasks import all_of
 from tests.conformance.far_tool_runner import FarToolRunnerConformance
 from tests.postgres_server import postgres_server
+from tests.reasoning.code.sandbox_support import needs_protection
 from tests.s3_server import s3_server
 from weft.agents.process_tree import VARIABLE
+from weft.agents.programs import PlacedSandbox, run_program
 from weft.agents.tools import Tool, Toolbox, tool
 from weft.cluster.nodes import LocalCluster, start_cluster
 from weft.cluster.process import BRIDGES
@@ -33,6 +35,8 @@ from weft.cluster.tools import RayTools
 from weft.core.errors import EffectUnknown, PlacementError, WorkerLost
 from weft.core.ids import NodeId
 from weft.core.ports import ToolRunner
+from weft.reasoning.code.sandbox.outcome import SandboxResult
+from weft.reasoning.code.sandbox.sandbox import CodeSandbox
 
 pytestmark = pytest.mark.vllm
 CREDENTIAL = secrets.token_hex(16)
@@ -210,6 +214,23 @@ def test_workers_open_a_store_on_a_server_with_their_own_credentials(
         s3.use(monkeypatch)
         with pytest.raises(PlacementError, match="a worker has no AWS_ACCESS_KEY_ID and no AWS_S"):
             count(f"s3://{s3.bucket()}/weft")
+
+
+@needs_protection
+def test_a_program_of_a_model_runs_in_the_sandbox_of_a_node(cluster: LocalCluster) -> None:
+    async def case(tools: RayTools) -> list[SandboxResult]:
+        sandbox = PlacedSandbox(CodeSandbox(), tools.bound("run_program"))
+        programs = (
+            "print(input())",
+            "import os; print(os.environ)",
+            "import socket; socket.socket()",
+        )
+        return [await sandbox.run(program, "given") for program in programs]
+
+    given, environment, network = run(cluster, case, run_program)
+    assert (given.status, given.stdout) == ("finished", "given\n")
+    assert CREDENTIAL not in environment.stdout
+    assert not network.ok
 
 
 TOOLS = """

@@ -211,7 +211,7 @@ def _model(step: ModelNode, unit: Unit, on: str | None) -> NodeFn:
     if step.think is not None:
         from weft.workflow.compile.think import think
 
-        return think(step, unit)
+        return think(step, unit, on)
     if step.agent is not None:
         from weft.workflow.compile.agent import act
 

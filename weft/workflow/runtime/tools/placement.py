@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from weft.agents.tools import Tool, Toolbox
 from weft.cluster.settings import LOCAL, Placement, Ray
@@ -14,6 +16,11 @@ from weft.workflow.document.unit import Unit
 
 if TYPE_CHECKING:
     from weft.cluster.tools import RayTools
+    from weft.reasoning.code.bench import ProgramRunner
+    from weft.reasoning.code.sandbox.sandbox import CodeSandbox
+
+SANDBOX: Final = "sandbox"
+"""The pool for programs of models, where no other one is named."""
 
 
 class ToolPlacement:
@@ -26,6 +33,7 @@ class ToolPlacement:
         self._ray = ray
         self._is_forced = is_forced
         self._runners: dict[str | None, RayTools] = {}
+        self._programs: dict[str, RayTools] = {}
 
     @property
     def on_cluster(self) -> bool:
@@ -65,6 +73,24 @@ class ToolPlacement:
         elif on is not None:
             self.check_pool(on, tool.spec.name)
 
+    def programs(self, around: str | None) -> Callable[[CodeSandbox], ProgramRunner] | None:
+        """What runs programs of models in nodes for which those around them name a pool.
+
+        By default that is the pool called `sandbox`. None: they run in this process's sandbox.
+        """
+        pools = () if self._ray is None else self._ray.pools
+        on = around or (SANDBOX if SANDBOX in pools else LOCAL)
+        if self._ray is None or on == LOCAL:
+            return None
+        from weft.agents.programs import PlacedSandbox, run_program
+        from weft.cluster.tools import RayTools
+
+        runner = self._programs.get(on)
+        if runner is None:
+            runner = self._programs[on] = RayTools(Toolbox(run_program), self._ray)
+            runner.place(run_program, on)
+        return partial(PlacedSandbox, call=runner.bound(run_program.spec.name))
+
     async def check(self) -> None:
         """Raises: `PlacementError` where the cluster has no node for a tool's pool."""
         for runner in self._runners.values():
@@ -72,7 +98,7 @@ class ToolPlacement:
 
     async def aclose(self) -> None:
         """Cancel what runs on the cluster, and leave it."""
-        for runner in self._runners.values():
+        for runner in (*self._runners.values(), *self._programs.values()):
             await runner.aclose()
 
 

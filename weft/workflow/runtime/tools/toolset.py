@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from weft.agents.reuse import ReusingTools
 from weft.agents.tools import Tool, Toolbox
@@ -32,6 +32,10 @@ from weft.workflow.document.tool_servers import (
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.tools.functions import Function, function_of, rule_of, tool_of
 from weft.workflow.runtime.tools.placement import ToolPlacement
+
+if TYPE_CHECKING:
+    from weft.reasoning.code.bench import ProgramRunner
+    from weft.reasoning.code.sandbox.sandbox import CodeSandbox
 
 _ANYTHING = {"type": "object"}
 
@@ -187,6 +191,10 @@ class Toolset:
         """
         if source_of(unit, text) is None and _short(text) not in self._given_specs:
             self._place(unit, text, on)
+
+    def programs(self, on: str | None) -> Callable[[CodeSandbox], ProgramRunner] | None:
+        """See `ToolPlacement.programs`."""
+        return self._placement.programs(on)
 
     async def check_placement(self) -> None:
         """Raises: `PlacementError` where the cluster has no node for a tool's pool."""
