@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft.core.errors import BuildError
 from weft.core.ports import template_kwargs
 from weft.core.suggestion import suggestion
-
-if TYPE_CHECKING:
-    from weft.reasoning.code.bench import ProgramRunner
-    from weft.reasoning.code.sandbox.sandbox import CodeSandbox
 
 _AT_LEAST = {"width": 1, "depth": 0, "rounds": 1, "max_tokens": 1, "answer_tokens": 1}
 
@@ -30,8 +26,7 @@ class ThinkOptions:
     `extra_body`: further fields of each request, for servers. `thinking_tokens`: of the thought
     before each answer, on top of `max_tokens`, which then bounds the answer alone; 0: no thought;
     None: the model's own, within `max_tokens`. Calls for a step of a strategy never think where the
-    model can do without. `programs`: what runs the programs of a strategy for code in place of its
-    sandbox, such as that of another machine.
+    model can do without.
 
     Raises: `ValueError` for what is out of range.
     """
@@ -56,7 +51,6 @@ class ThinkOptions:
     reasoning_effort: str | None = None
     extra_body: Mapping[str, Any] | None = None
     thinking_tokens: int | None = None
-    programs: Callable[[CodeSandbox], ProgramRunner] | None = None
 
     def __post_init__(self) -> None:
         for name, least in _AT_LEAST.items():

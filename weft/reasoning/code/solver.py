@@ -205,10 +205,13 @@ class CodeStrategy(ChatStrategy):
         self, model: ModelClient, options: ThinkOptions, runner: ProgramRunner | None = None
     ) -> None:
         super().__init__(model, options)
-        sandbox = _sandbox(self.name, self.settings)
-        placed = options.programs
-        self._runner = runner or (sandbox if placed is None else placed(sandbox))
-        self._slots = None if placed is None else _SLOTS_ELSEWHERE
+        self._sandbox = _sandbox(self.name, self.settings)
+        self._runner = runner or self._sandbox
+        self._slots: int | None = None
+
+    def place_programs(self, place: Callable[[CodeSandbox], ProgramRunner]) -> None:
+        """Run programs with what `place` makes of the sandbox, such as that of another machine."""
+        self._runner, self._slots = place(self._sandbox), _SLOTS_ELSEWHERE
 
     def work(self, question: Question) -> NodeFn:
         """See `Strategy.work`. Raises: `BuildError` for malformed tests."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from weft.engine.graph.node import Inputs, NodeContext, NodeFn
@@ -46,8 +45,8 @@ def think(step: ModelNode, unit: Unit, on: str | None = None) -> NodeFn:
         seed = seed_of(services.seed, context)
         model = declared_model(client, unit, step.model, decode)
         options = options_of(unit, spec, seed=seed, tokens_left=context.tokens_left())
-        options = replace(options, programs=services.tools.programs(on))
-        strategy = make_strategy(spec.strategy, model, options)
+        programs = services.tools.programs(on)
+        strategy = make_strategy(spec.strategy, model, options, programs=programs)
         thought = await strategy.work(question)(context, inputs)
         return answer_value(thought, context, step.output_schema, kind)
 
