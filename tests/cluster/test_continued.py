@@ -11,6 +11,7 @@ import pytest
 import weft
 from tests.cli.command_line import go_into, typed
 from tests.cluster.fake_cluster import FakeCluster, call
+from weft.errors import BuildError
 
 NODES: dict[str, Any] = {
     "first": {"map": [1, 2], "on": "gpu", "do": call("{{ item }}")},
@@ -63,6 +64,23 @@ def test_resume_without_the_cluster_says_what_to_write(
     assert typed("resume", "r", "--on", "rays").exit_code == 2
 
 
+def test_a_part_runs_again_where_replay_says(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_into(cluster.folder, monkeypatch)
+    content = str(cluster.folder / "content")
+    nodes = {"each": {"map": [1, 2], "on": "gpu", "do": call("{{ item }}")}}
+    cluster.flow(nodes, run={"pools": POOLS, "content": content})
+    assert typed("run", "flow.yaml", "--run-id", "r", "--on", "local").exit_code == 0
+    assert typed("replay", "r").exit_code == 0
+    assert typed("replay", "r", *FAR).exit_code == 2
+    assert "without a cluster" in typed("replay", "r", "--from", "each").output
+    assert cluster.placed() == {}
+    again = typed("replay", "r", "--from", "each", *FAR)
+    assert again.exit_code == 0, again.output
+    assert cluster.placed() == {"gpu": [1, 2]}
+
+
 @pytest.mark.parametrize("there", [True, False])
 def test_a_worker_runs_the_tools_where_it_says(
     cluster: FakeCluster, flow: weft.Flow, there: bool
@@ -95,7 +113,7 @@ def test_a_worker_refuses_a_pool_that_its_cluster_does_not_have(
     flow = cluster.flow(nodes, run={"pools": POOLS})
     journal = weft.open_journal(tmp_path / "queue.sqlite")
     try:
-        with pytest.raises(weft.errors.BuildError, match="there is no pool 'gpux'"):
+        with pytest.raises(BuildError, match="there is no pool 'gpux'"):
             weft.Worker([flow], journal, on=cluster.ray)
     finally:
         journal.close()

@@ -29,7 +29,7 @@ PROGRAMS: dict[str, tuple[str, str, dict[str, str | bytes]]] = {
     "no network": ("import socket; socket.socket()", "", {}),
     "not in the files": ("print(open('/etc/passwd').read())", "", {}),
 }
-LIMITS = SandboxLimits(wall_s=2, cpu_s=1, output_bytes=10_000)
+LIMITS = SandboxLimits(wall_s=20, cpu_s=1, output_bytes=10_000)
 
 
 def ran(cluster: FakeCluster, sandbox: CodeSandbox, *program: Any) -> SandboxResult:
@@ -48,6 +48,8 @@ def ran(cluster: FakeCluster, sandbox: CodeSandbox, *program: Any) -> SandboxRes
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_ends_there_as_it_ends_here(cluster: FakeCluster, name: str) -> None:
     def told(result: SandboxResult) -> SandboxResult:
+        if result.status in ("timeout", "output"):  # how it was ended is a race
+            return SandboxResult(result.status, "", "", "")
         return replace(result, seconds=0.0, cpu_s=0.0, peak_bytes=0)
 
     sandbox = CodeSandbox(LIMITS)
