@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import patch
 
 from weft.cluster.bridge import Bridge
 from weft.cluster.frames import frames, read_json
@@ -22,8 +24,8 @@ from weft.core.errors import ClusterError
 class FakeWorker:
     """Implements `ToolWorker` over a host in this process, which may be told to fail.
 
-    `batches`: the number of calls of each batch. `on_submit` runs before a batch reaches the host,
-    `on_reply` after it; what they raise loses the worker.
+    `batches`: the number of calls of each batch, `calls`: their arguments. `on_submit` runs before
+    a batch reaches the host, `on_reply` after it; what they raise loses the worker.
     """
 
     def __init__(self, node: str, process: WorkerProcess) -> None:
@@ -31,6 +33,7 @@ class FakeWorker:
         self.name = f"name of {node}"
         self.process = process
         self.batches: list[int] = []
+        self.calls: list[Any] = []
         self.bytes = 0
         self.is_killed = False
         self.skew_s = 0.0
@@ -41,7 +44,9 @@ class FakeWorker:
         self._check()
         self.bytes += len(batch)
         ((_, body),) = frames(batch)
-        self.batches.append(len(read_json(body)["calls"]))
+        calls = read_json(body)["calls"]
+        self.batches.append(len(calls))
+        self.calls += [call[-1] for call in calls]
         if self.on_submit is not None:
             await self.on_submit()
         reply = await self.process.submit(batch)
@@ -74,12 +79,16 @@ class FakeWorker:
 
 
 class FakeWorkers:
-    """Implements `Workers` with nodes by name, which have labels."""
+    """Implements `Workers` with nodes by name, which have labels.
+
+    `fails`: so many workers do not start. `lacks`: environment variables that a node does not have.
+    """
 
     def __init__(self, **labels: tuple[str, ...]) -> None:
         self.labels: dict[str, tuple[str, ...]] = labels or {"a": (), "b": (), "c": ("gpu",)}
         self.started: list[FakeWorker] = []
         self.fails = 0
+        self.lacks: set[str] = set()
         self.skew_s = 0.0
         self.prepare: Callable[[FakeWorker], None] = lambda _: None
 
@@ -93,8 +102,11 @@ class FakeWorkers:
         if self.fails:
             self.fails -= 1
             raise ClusterError("no worker started")
-        process = WorkerProcess(settings["content"], settings["code"])
-        ((header, _),) = frames(await process.ready())
+        process = WorkerProcess(**settings)
+        with patch.dict(os.environ):
+            for name in self.lacks:
+                os.environ.pop(name, None)
+            ((header, _),) = frames(await process.ready())
         if header["kind"] == "error":
             raise error_of(header["error"])
         worker = FakeWorker(node, process)
@@ -142,7 +154,15 @@ class FakeBridge:
 
     async def aclose(self) -> None:
         """End it after a test."""
+        await self.stop()
+        self.clean_up()
+
+    async def stop(self) -> None:
+        """End it in this loop; another link starts another one."""
         if self._servers:
             self.crash()
         await asyncio.sleep(0)
+
+    def clean_up(self) -> None:
+        """Remove its folder, once its event loops have ended."""
         self._folder.cleanup()

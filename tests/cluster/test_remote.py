@@ -100,6 +100,24 @@ def test_a_host_that_does_not_start_ends_the_others(ssh: FakeSsh) -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        (["--host", "10.0.0.1", "--nodes", "2"], "name each host"),
+        (["--host", "10.0.0.1", "--label", "1=gpu"], "--host HOST=LABEL"),
+        (["--host", "10.0.0.1", "--env", "SOME_KEY"], "set the variable on each host"),
+        (["--python", "python3.12"], "add --host"),
+    ],
+)
+def test_an_option_that_would_change_nothing_is_refused(
+    ssh: FakeSsh, tmp_path: Path, options: list[str], remedy: str
+) -> None:
+    code, said = weft("up", *options)
+    assert code == 2
+    assert remedy in " ".join(said.split())
+    assert not (tmp_path / "calls").exists()
+
+
+@pytest.mark.parametrize(
     "text", ["-oProxyCommand=x", "", "a b", "a;b", "$(x)", "h=a b", "h=$(x)", "@h"]
 )
 def test_what_is_no_host_never_reaches_ssh(text: str) -> None:

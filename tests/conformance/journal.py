@@ -188,6 +188,35 @@ class JournalConformance:
         second.release()
         journal.claim(RUN).release()
 
+    def test_a_run_that_did_not_begin_is_withdrawn(self, journal: Journal) -> None:
+        claim = journal.begin(header(inputs={"text": noise("inputs")}))
+        journal.send(RUN, Letter("cancel", None, "later"))
+        version = journal.version()
+        assert journal.withdraw(RUN)
+        assert journal.version() != version
+        assert not journal.taken([RUN])
+        assert not journal.runs()
+        claim.release()
+        with pytest.raises(StoreError):
+            journal.withdraw(RUN)
+        journal.begin(header())
+        journal.append(RUN, [line(1)])
+        assert not journal.withdraw(RUN)
+        assert not journal.letters(RUN)
+        journal.append(RUN, [line(2)])
+        assert read(journal) == [line(1), line(2)]
+        assert not journal.check()
+        assert not journal.lost_runs()
+
+    def test_a_run_is_withdrawn_by_its_holder_alone(self, journal: Journal) -> None:
+        claim = journal.begin(header())
+        claim.release()
+        with pytest.raises(StoreError):
+            journal.withdraw(RUN)
+        journal.claim(RUN)
+        assert journal.withdraw(RUN)
+        journal.begin(header()).release()
+
     def test_only_the_holder_writes(self, journal: Journal) -> None:
         claim = journal.begin(header())
         journal.append(RUN, [line(1)])

@@ -22,15 +22,21 @@ import weft
 from tests.cluster import far_tools
 from tests.cluster.tasks import all_of
 from tests.conformance.far_tool_runner import FarToolRunnerConformance
+from tests.postgres_server import postgres_server
+from tests.reasoning.code.sandbox_support import needs_protection
+from tests.s3_server import s3_server
 from weft.agents.process_tree import VARIABLE
+from weft.agents.programs import PlacedSandbox, run_program
 from weft.agents.tools import Tool, Toolbox, tool
 from weft.cluster.nodes import LocalCluster, start_cluster
 from weft.cluster.process import BRIDGES
 from weft.cluster.settings import Pool, Ray
 from weft.cluster.tools import RayTools
-from weft.core.errors import EffectUnknown, WorkerLost
+from weft.core.errors import EffectUnknown, PlacementError, WorkerLost
 from weft.core.ids import NodeId
 from weft.core.ports import ToolRunner
+from weft.reasoning.code.sandbox.outcome import SandboxResult
+from weft.reasoning.code.sandbox.sandbox import CodeSandbox
 
 pytestmark = pytest.mark.vllm
 CREDENTIAL = secrets.token_hex(16)
@@ -67,8 +73,8 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 def ray_of(cluster: LocalCluster, **more: Any) -> Ray:
-    content = str(Path(cluster.folder, "content"))
-    return Ray(cluster.address, token_file=cluster.token_file, content=content, **more)
+    given = {"content": str(Path(cluster.folder, "content")), **more}
+    return Ray(cluster.address, token_file=cluster.token_file, **given)
 
 
 class TestRayTools(FarToolRunnerConformance):
@@ -194,6 +200,41 @@ def test_credentials_travel_by_name_and_are_in_no_log(cluster: LocalCluster) -> 
             assert planted not in content, path
 
 
+def test_workers_open_a_store_on_a_server_with_their_own_credentials(
+    cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def case(tools: RayTools) -> list[int]:
+        texts = ["x" * 70_000, "y"]
+        return [await tools.call("length", {"text": text}) for text in texts]
+
+    def count(address: str) -> Any:
+        return run(cluster, case, far_tools.length, content=address)
+
+    with postgres_server() as server:
+        assert count(server.database()) == [70_000, 1]
+    with s3_server() as s3:
+        s3.use(monkeypatch)
+        with pytest.raises(PlacementError, match="a worker has no AWS_ACCESS_KEY_ID and no AWS_S"):
+            count(f"s3://{s3.bucket()}/weft")
+
+
+@needs_protection
+def test_a_program_of_a_model_runs_in_the_sandbox_of_a_node(cluster: LocalCluster) -> None:
+    async def case(tools: RayTools) -> list[SandboxResult]:
+        sandbox = PlacedSandbox(CodeSandbox(), tools.bound("run_program"))
+        programs = (
+            "print(input())",
+            "import os; print(os.environ)",
+            "import socket; socket.socket()",
+        )
+        return [await sandbox.run(program, "given") for program in programs]
+
+    given, environment, network = run(cluster, case, run_program)
+    assert (given.status, given.stdout) == ("finished", "given\n")
+    assert CREDENTIAL not in environment.stdout
+    assert not network.ok
+
+
 TOOLS = """
 import os
 from pathlib import Path
@@ -238,6 +279,39 @@ def test_a_recorded_flow_tells_what_is_unknown(cluster: LocalCluster, tmp_path: 
     assert isinstance(result.errors[NodeId("dead")], EffectUnknown)
     assert [unsettled.tool for unsettled in result.unsettled] == ["dies"]
     assert (tmp_path / "acted").exists()
+
+
+PART = """
+name: part
+inputs: {numbers: {type: array, items: {type: integer}}}
+tools: {where: "./tools.py:where"}
+nodes:
+  each: {map: "{{ numbers }}", as: n, do: {tool: where, with: {n: "{{ n }}"}}}
+outputs: {each: "{{ each }}"}
+"""
+PLACED = """
+name: placed
+tools: {where: "./tools.py:where"}
+run: {on: ray, pools: {default: {}, gpu: {labels: [gpu]}}}
+nodes:
+  each: {map: [1, 2, 3], on: gpu, do: {tool: where, with: {n: "{{ item }}"}}}
+  part: {workflow: ./part.yaml, with: {numbers: [4, 5]}, on: gpu}
+  here: {map: [6], on: local, do: {tool: where, with: {n: "{{ item }}"}}}
+outputs: {there: "{{ each + part.each }}", here: "{{ here }}"}
+"""
+
+
+def test_a_map_and_a_workflow_run_on_the_pool_that_they_name(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
+    for name, text in (("tools.py", TOOLS), ("part.yaml", PART), ("placed.yaml", PLACED)):
+        (tmp_path / name).write_text(text, "utf-8")
+    flow = weft.load(tmp_path / "placed.yaml")
+    result = flow.run_sync(on=ray_of(cluster), durability="none")
+    node = next(each for each in cluster.nodes if "gpu" in each.labels)
+    assert result.outputs["here"] == [os.getpid()]
+    for pid in result.outputs["there"]:
+        assert node.mark.encode() in Path(f"/proc/{pid}/environ").read_bytes()
 
 
 KILLED = """

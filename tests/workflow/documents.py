@@ -282,7 +282,7 @@ class _Writer:
     def map(self, visible: list[str], _: Any, depth: int) -> dict[str, Any]:
         item = self.fresh()
         body = self.body([*visible, item, "index"], depth)
-        width = self._draw(st.sampled_from([{}, {"width": 3}]))
+        width = self._draw(st.sampled_from([{}, {"width": 3}, {"on": "local"}]))
         over = self.reference(visible)
         return {"map": over, "as": item, "do": body, **width, **self.choice(9)}
 

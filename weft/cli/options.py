@@ -6,15 +6,15 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from weft.core.errors import BuildError, InputError, SourceError
 
 if TYPE_CHECKING:
-    from weft.cluster.settings import Ray
-    from weft.workflow.document.spec.settings import Durability, RunSpec
+    from weft.cluster.settings import Placement
+    from weft.workflow.document.spec.settings import Durability
 
 
 _RUN_NAME = re.compile(r"\w[\w.:-]{0,99}")
@@ -323,8 +323,8 @@ def _decoding(name: str, decode: str) -> dict[str, Any]:
     return {"use": use, "model": model, "options": {"decode": decode}}
 
 
-def placement(text: str | None, spec: RunSpec) -> Ray | Literal["local"] | None:
-    """What `--on` says, over the `run` of a workflow. Raises: `typer.BadParameter`."""
+def placement(text: str | None) -> Placement | None:
+    """What `--on` says. Raises: `typer.BadParameter`."""
     from weft.cluster.settings import LOCAL, Ray
 
     if text is None or text == LOCAL:
@@ -332,9 +332,8 @@ def placement(text: str | None, spec: RunSpec) -> Ray | Literal["local"] | None:
     kind, _, address = text.partition(":")
     if kind != "ray":
         raise typer.BadParameter(f"{text!r} is neither ray nor local", param_hint="--on")
-    address = address or spec.address or ""
     try:
-        return Ray(address, content=spec.content, token_file=spec.token_file)
+        return Ray(address)
     except BuildError as error:
         raise typer.BadParameter(str(error), param_hint="--on") from None
 

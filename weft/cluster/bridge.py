@@ -119,7 +119,12 @@ class Bridge:
 
     def _pool(self, header: Mapping[str, Any]) -> WorkerPool:
         labels, count = tuple(map(str, header["labels"])), int(header["workers"])
-        settings = {"content": str(header["content"]), "code": str(header["code"])}
+        variables = tuple(map(str, header["variables"]))
+        settings = {
+            "content": str(header["content"]),
+            "code": str(header["code"]),
+            "variables": variables,
+        }
         silence_s = float(header["silence_s"])
         key = labels, count, *settings.values(), silence_s
         pool = self._pools.get(key)

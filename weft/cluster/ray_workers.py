@@ -122,7 +122,7 @@ class RayWorkers:
             max_task_retries=0,
             max_concurrency=_CONCURRENT,
             scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
-        ).remote(settings["content"], settings["code"])
+        ).remote(settings["content"], settings["code"], settings["variables"])
         worker = RayWorker(node, name, actor)
         try:
             async with asyncio.timeout(_START_S):

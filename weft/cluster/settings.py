@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from platformdirs import user_cache_path
 
@@ -15,6 +15,7 @@ from weft.core.errors import BuildError
 from weft.core.ids import is_name
 from weft.core.keywords import expect
 from weft.core.suggestion import unknown
+from weft.durability.content_address import content_place
 
 DEFAULT_POOL: Final = "default"
 LOCAL: Final = "local"
@@ -51,6 +52,8 @@ class Pool:
 class Ray:
     """A Ray cluster that runs the tools of a program: `flow.run(on=weft.Ray("10.0.0.1:6379"))`.
 
+    What it leaves open, the `run` of a workflow says.
+
     address     HOST:PORT of the cluster; empty: the one that `weft cluster up` started here
     pools       by name, a `Pool` or a mapping of its fields. A tool goes to the pool that its
                 declaration names (`on: gpu`), else to the pool named like its resource, else to
@@ -58,7 +61,9 @@ class Ray:
                 `default`
     token_file  file with the token of the cluster; by default the one of `weft cluster up`, else
                 what Ray's own variables say
-    content     folder that all nodes share, for code and for values of more than 64 KiB
+    content     the content store for code and for values of more than 64 KiB: a folder that all
+                nodes share, `s3://BUCKET/PREFIX` or `postgresql://HOST/NAME`. Its credentials are
+                environment variables, which each node has under the same names
     silence_s   seconds without a sign of a worker after which its calls are lost
 
     Raises: `BuildError`.
@@ -86,11 +91,9 @@ class Ray:
         return replace(self, pools=self.pools or pools or {DEFAULT_POOL: Pool()})
 
     @property
-    def content_folder(self) -> Path:
-        """The folder of the content store."""
-        if self.content is not None:
-            return Path(self.content).expanduser().absolute()
-        return home() / "content"
+    def content_address(self) -> str:
+        """The content store: the absolute path of a folder, or an address."""
+        return content_place(home() / "content" if self.content is None else self.content)
 
     def pool(self, name: str) -> Pool:
         """The pool `name`. Raises: `BuildError`."""
@@ -108,6 +111,10 @@ class Ray:
         if resource is not None and resource in self.pools:
             return resource
         return DEFAULT_POOL if DEFAULT_POOL in self.pools else None
+
+
+Placement: TypeAlias = Ray | Literal["local"]
+"""Where the tools of a run are called: on a cluster, or in this process."""
 
 
 def home() -> Path:

@@ -25,7 +25,7 @@ from weft.core.errors import ClusterError, PlacementError, WeftError, convert
 from weft.core.ports import BoundTool
 from weft.core.ports.content import ContentStore
 from weft.core.values import ToolSpec
-from weft.durability.content_folder import FolderContentStore
+from weft.durability.content_address import open_content, variables_of
 from weft.engine import Retry
 
 
@@ -37,7 +37,7 @@ class RayTools:
 
     A call whose worker is lost is repeated where its tool is pure or idempotent, with the same key.
     Others fail: with `EffectUnknown` where the effect is `once`, else with `WorkerLost`, which is
-    retryable. Raises, also: `PlacementError`, `ClusterError`.
+    retryable. Raises, also: `PlacementError`, `ClusterError`, `StoreError`.
 
     Used from one event loop at a time; `connect` opens the way to the bridge.
     """
@@ -51,7 +51,8 @@ class RayTools:
         self._routes: dict[tuple[str, Path | None], asyncio.Future[PoolRoute]] = {}
         self._dispatcher: Dispatcher | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._store: ContentStore = FolderContentStore(ray.content_folder)
+        self._content = ray.content_address
+        self._store: ContentStore = open_content(self._content)
 
     def place(self, tool: Tool[..., Any], on: str | None = None) -> str | None:
         """Place `tool`: on the pool `on`, or as `Ray.pool_of` says; None: it stays here.
@@ -130,6 +131,7 @@ class RayTools:
         if self._dispatcher is not None:
             dispatcher, self._dispatcher = self._dispatcher, None
             await dispatcher.aclose()
+        await self._store.aclose()
 
     async def _outcome(self, tool: Tool[..., Any], arguments: Mapping[str, Any]) -> Any:
         try:
@@ -206,7 +208,8 @@ class RayTools:
             {
                 "labels": pool.labels,
                 "workers": pool.workers,
-                "content": str(self._ray.content_folder),
+                "content": self._content,
+                "variables": variables_of(self._content),
                 "code": digest,
                 "silence_s": self._ray.silence_s,
             }

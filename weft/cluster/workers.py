@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+import os
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from weft.cluster.code import ShippedCode
 from weft.cluster.frames import frame
 from weft.cluster.host import ToolHost, error_data
-from weft.core.errors import convert
-from weft.durability.content_folder import FolderContentStore
+from weft.core.errors import PlacementError, convert
+from weft.durability.content_address import open_content
 
 T = TypeVar("T")
 
@@ -50,25 +51,30 @@ class Workers(Protocol):
         """The nodes that are alive and have all `labels`."""
 
     async def start(self, node: str, settings: Mapping[str, Any]) -> ToolWorker:
-        """A worker on `node`, ready. `settings`: `content` (folder) and `code` (digest)."""
+        """A worker on `node`, ready. `settings`: those of `WorkerProcess`, by name."""
 
 
 class WorkerProcess:
     """The object in a worker process: the actor of Ray. Everything in and out is bytes.
 
+    `content`: the content store; `code`: the digest of the code in it, if any. `variables`: the
+    names of environment variables that the client opens the store with; the worker has its own.
     Code that cannot be loaded makes `ready` return the error, and no call is made.
     """
 
-    def __init__(self, content: str, code: str) -> None:
-        self._store = FolderContentStore(content)
+    def __init__(self, content: str, code: str, variables: Sequence[str] = ()) -> None:
+        self._content = content
         self._digest = code
+        self._variables = variables
         self._host: ToolHost | None = None
 
     async def ready(self) -> bytes:
         """Load the code: a frame with the worker's `clock`, or with its `error`."""
         try:
-            archive = await self._store.get(self._digest) if self._digest else b""
-            self._host = ToolHost(ShippedCode(archive), self._store)
+            self._check_set()
+            store = open_content(self._content)
+            archive = await store.get(self._digest) if self._digest else b""
+            self._host = ToolHost(ShippedCode(archive), store)
         except Exception as error:  # noqa: BLE001 - told to the client, as data
             return frame({"kind": "error", "error": error_data(convert(error))})
         return frame({"kind": "alive", "clock": self._host.clock()})
@@ -88,6 +94,16 @@ class WorkerProcess:
     async def clock(self) -> float:
         """See `ToolHost.clock`."""
         return self._ready.clock()
+
+    def _check_set(self) -> None:
+        """Raises: `PlacementError` for variables that the worker lacks."""
+        missing = [name for name in self._variables if name not in os.environ]
+        if missing:
+            raise PlacementError(
+                f"a worker has no {' and no '.join(missing)}, which its content store needs",
+                hint="set it on each node: `weft cluster up --env NAME`, or a Secret in the "
+                "manifest; only names travel",
+            )
 
     @property
     def _ready(self) -> ToolHost:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from weft.core.errors import BuildError, InternalError
 from weft.core.ports import Capabilities, ModelClient, ModelEvent, ModelRequest
 from weft.core.suggestion import unknown
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.strategy import NonEmptyStrategy, Strategy
+
+if TYPE_CHECKING:
+    from weft.reasoning.code.bench import ProgramRunner
+    from weft.reasoning.code.sandbox.sandbox import CodeSandbox
 
 
 class UnusedModel:
@@ -211,12 +215,30 @@ STRATEGIES: Final[Mapping[str, StrategyEntry]] = {
 """The strategies that `make_strategy` can make."""
 
 
-def make_strategy(name: str, model: ModelClient, options: ThinkOptions = _OPTIONS) -> Strategy:
+def make_strategy(
+    name: str,
+    model: ModelClient,
+    options: ThinkOptions = _OPTIONS,
+    *,
+    programs: Callable[[CodeSandbox], ProgramRunner] | None = None,
+) -> Strategy:
     """The strategy `name` over `model`; an empty answer makes it fail.
 
+    `programs`: what runs the programs of a strategy for code in place of its sandbox, if anything.
     Raises: what `bare_strategy` raises.
     """
-    return NonEmptyStrategy(bare_strategy(name, model, options))
+    strategy = bare_strategy(name, model, options)
+    if programs is not None and isinstance(strategy, PlacesPrograms):
+        strategy.place_programs(programs)
+    return NonEmptyStrategy(strategy)
+
+
+@runtime_checkable
+class PlacesPrograms(Protocol):
+    """A strategy that runs programs, and can have them run elsewhere."""
+
+    def place_programs(self, place: Callable[[CodeSandbox], ProgramRunner]) -> None:
+        """See `CodeStrategy.place_programs`."""
 
 
 def bare_strategy(name: str, model: ModelClient, options: ThinkOptions = _OPTIONS) -> Strategy:

@@ -102,6 +102,17 @@ class MemoryJournal:
                 signal.taken = False
             return _MemoryClaim(stored)
 
+    def withdraw(self, run: RunId) -> bool:
+        with self._lock:
+            stored = self._runs.get(run)
+            if stored is None or stored.holder is None:
+                raise StoreError(f"nobody has claimed the run {run!r}")
+            if stored.lines:
+                return False
+            del self._runs[run]
+            self._version += 1
+            return True
+
     def append(self, run: RunId, records: Sequence[Record], *, wait: bool = True) -> None:
         del wait  # appending never waits
         texts = [encode(record) for record in records]

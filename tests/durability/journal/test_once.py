@@ -155,7 +155,7 @@ def test_a_claim_that_dies_half_way_is_made_again(
     with closing(SqliteJournal(path)) as journal:
         calls = journal.losses(RUN).calls
         with monkeypatch.context() as patched:
-            patched.setattr("weft.durability.journal.sqlite.journal.insert", dies)
+            patched.setattr("weft.durability.journal.sqlite.claims.insert", dies)
             with pytest.raises(StoreError, match="dead"):
                 journal.claim(RUN)
         assert journal.losses(RUN).calls == calls

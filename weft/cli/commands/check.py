@@ -9,7 +9,7 @@ import typer
 
 from weft.cli.errors import print_error, report_errors
 from weft.cli.exit_code import ExitCode
-from weft.cli.options import Debug, WorkflowFiles
+from weft.cli.options import Debug, OnCluster, WorkflowFiles, placement
 from weft.cli.text import amount, clean
 from weft.core.errors import BuildError, WeftError
 
@@ -20,6 +20,7 @@ def check(
         bool,
         typer.Option("--connect", help="Start the servers that tools come from, and ask them."),
     ] = False,
+    on: OnCluster = None,
     debug: Debug = False,
 ) -> None:
     """Check workflows: syntax, references, types, tools. Nothing runs, no model is called.
@@ -33,9 +34,10 @@ def check(
         from weft.workflow import check as check_file
         from weft.workflow.runtime.models.factory import unset_keys
 
+        place = placement(on)
         for file in files:
             try:
-                flow = check_file(file)
+                flow = check_file(file, place)
                 notes = asyncio.run(flow.check_connected()) if connect else ()
             except WeftError as error:
                 if debug:

@@ -37,7 +37,8 @@ def up(
     label: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NODE=LABEL,...", help="Labels of a node, such as 1=gpu. Repeat it for more."
+            metavar="NODE=LABEL,...",
+            help="Labels of a node on this machine, such as 1=gpu. Repeat it for more.",
         ),
     ] = None,
     env: Annotated[
@@ -62,6 +63,7 @@ def up(
         from weft.cluster import nodes as local
         from weft.cluster import remote
 
+        _check_together(context, hosts=bool(host))
         if host:
             hosts = [remote.RemoteHost.parse(text) for text in host]
             started = remote.RemoteStarter(hosts, python).start()
@@ -169,16 +171,37 @@ def manifest(
 
 def _check_no_options(context: typer.Context, address: str) -> None:
     """Raises: `BuildError` for options that would change a cluster that runs."""
-    given = [
-        f"--{name}"
-        for name in ("nodes", "label", "env")
-        if (source := context.get_parameter_source(name)) is not None and source.name != "DEFAULT"
-    ]
+    given = _given(context, *_OF_THIS_MACHINE)
     if given:
         raise BuildError(
             f"the cluster at {address} runs already: {', '.join(given)} cannot change it",
             hint="end it first: `weft cluster down`",
         )
+
+
+_OF_THIS_MACHINE = {
+    "nodes": "name each host: --host HOST --host HOST",
+    "label": "write --host HOST=LABEL,LABEL",
+    "env": "set the variable on each host: values do not travel",
+}
+"""Options of a cluster on this machine, and what stands for them with `--host`."""
+
+
+def _check_together(context: typer.Context, *, hosts: bool) -> None:
+    """Raises: `BuildError` for options that do not go with `--host`, or only with it."""
+    refused = _given(context, *_OF_THIS_MACHINE) if hosts else _given(context, "python")
+    if hosts and refused:
+        hint = "; ".join(_OF_THIS_MACHINE[name.removeprefix("--")] for name in refused)
+        message = f"{', '.join(refused)} is of a cluster on this machine, and not of --host"
+        raise BuildError(message, hint=hint)
+    if refused:
+        raise BuildError("--python is of hosts", hint="add --host HOST, or leave it out")
+
+
+def _given(context: typer.Context, *names: str) -> list[str]:
+    """Those options among `names` that were written."""
+    sources = {name: context.get_parameter_source(name) for name in names}
+    return [f"--{name}" for name, at in sources.items() if at and at.name != "DEFAULT"]
 
 
 def _check_set(names: list[str]) -> None:

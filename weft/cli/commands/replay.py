@@ -63,6 +63,7 @@ def replay(
         ),
     ] = None,
     answer: options.GivenAnswers = None,
+    on: options.OnCluster = None,
     as_json: options.AsJson = False,
     journal: options.JournalPlace = None,
     debug: options.Debug = False,
@@ -74,7 +75,8 @@ def replay(
     if node is not None and strict:
         raise typer.BadParameter("--strict is for a repetition: with --from calls are made live")
     confirmations = options.pairs(confirm or (), "--confirm")
-    if node is None and confirmations:
+    place = options.placement(on)
+    if node is None and (confirmations or place is not None):
         raise typer.BadParameter("nothing is called, unless there is --from NODE")
     if any(answer != "repeat" for answer in confirmations.values()):
         raise typer.BadParameter("expected NODE=repeat", param_hint="--confirm")
@@ -92,7 +94,9 @@ def replay(
                 history = _history_of(run, journal)
                 unit = rebuild_unit(history.header, file)
                 _warn_of_other_flow(history, unit)
-                command = CommandOptions(as_json=as_json, answers=answers, journal=journal)
+                command = CommandOptions(
+                    as_json=as_json, answers=answers, journal=journal, on=place
+                )
                 code = _forked(history, unit, node, opened, command, confirmations)
     raise typer.Exit(code)
 

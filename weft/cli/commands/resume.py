@@ -25,8 +25,9 @@ HELP = f"""Go on with a run: what is finished is not done again.
 
 A run that was interrupted goes on where it was, also inside maps, loops and workflows; what is
 asked can be answered with --answer or by `weft answer`. Of a run that had ended, what failed is
-tried again. Inputs and settings are those it was started with, but for --budget. Of a run that has
-succeeded nothing is left to do: that is said, and is no failure.
+tried again. Inputs and settings are those it was started with, but for --budget. Where tools run is
+not recorded: the workflow says it, or --on. Of a run that has succeeded nothing is left to do: that
+is said, and is no failure.
 
 A workflow that has changed since is refused, and the change shown node by node; --accept-changes
 goes on with it, and keeps what is the same. A tool whose effect is `once` is not called again where
@@ -71,6 +72,7 @@ def resume(
     events: options.EventsFile = None,
     timeline: options.TimelineFile = None,
     journal: options.JournalPlace = None,
+    on: options.OnCluster = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print the outputs and nothing else.")
     ] = False,
@@ -80,6 +82,7 @@ def resume(
     answers = options.pairs(answer or (), "--answer")
     confirmations = options.pairs(confirm or (), "--confirm")
     tokens = None if budget is None else options.token_count(budget)
+    place = options.placement(on)
     with report_errors(debug=debug, as_json=as_json):
         from weft.cli.console import stderr
         from weft.cli.reports.show import print_losses
@@ -95,6 +98,7 @@ def resume(
             answers=answers,
             approve=yes,
             journal=journal,
+            on=place,
         )
         confirmed = {node: _confirmation(text) for node, text in confirmations.items()}
         with journal_at(journal) as opened:

@@ -92,7 +92,7 @@ def run(
     texts = options.pairs(given or (), "--input")
     answers = options.pairs(answer or (), "--answer")
     deadline_s = None if deadline is None else options.seconds(deadline)
-    when = options.how_durable(durability)
+    when, place = options.how_durable(durability), options.placement(on)
     repeat = _repeated(confirm or (), compare=compare)
     with report_errors(debug=debug, as_json=as_json, file=file):
         from weft.cli.run.session import CommandOptions, session
@@ -100,9 +100,9 @@ def run(
 
         try:
             flow = load(file)
-            flow.check()
+            flow.check(on=place)
         except BuildError:
-            check(file)  # one pass that finds all mistakes
+            check(file, place)  # one pass that finds all mistakes
             raise
         command = CommandOptions(
             as_json=as_json,
@@ -121,7 +121,7 @@ def run(
             durability=when,
             run=run_id,
             metrics_port=metrics_port,
-            on=options.placement(on, flow.document.run),
+            on=place,
         )
         inputs = {} if inputs_file is None else options.inputs_file(inputs_file)
         inputs |= flow.coerce_inputs(texts)

@@ -68,11 +68,13 @@ def worker(
         ),
     ] = False,
     journal: options.JournalPlace = None,
+    on: options.OnCluster = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No line for each run.")] = False,
     debug: options.Debug = False,
 ) -> None:
     """See `HELP`."""
     grace_s, lease_s = options.seconds(grace), options.seconds(lease)
+    place = options.placement(on)
     with report_errors(debug=debug):
         from contextlib import closing
 
@@ -94,6 +96,7 @@ def worker(
                 queues=queue or ("default",),
                 grace_s=grace_s,
                 lease_s=lease_s,
+                on=place,
                 report=None if quiet else _print_event,
             )
             for version, flow in made.versions.items():

@@ -53,7 +53,7 @@ async def run_live(
 
         def start(listeners: Sequence[Listener]) -> FlowRun:
             settings = {"listeners": listeners, "models": models, "store": store}
-            run = prepare({**settings, "budget": limit})
+            run = prepare({**settings, "budget": limit, "on": command.on})
             if shown is not None:
                 shown.run = run
             return run

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from weft.cli import console
 from weft.cli.console import interrupts, leave_at_once, stdout_reserved
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from weft.cli.run.live import RunView
-    from weft.cluster.settings import Ray
+    from weft.cluster.settings import Placement
     from weft.core.ports.journal import Journal
     from weft.workflow import Flow, FlowResult, Models
     from weft.workflow.document.spec.settings import Durability
@@ -80,7 +80,7 @@ class CommandOptions:
     run: str | None = None
     metrics_port: int | None = None
     debug: bool = False
-    on: Ray | Literal["local"] | None = None
+    on: Placement | None = None
 
 
 class PreparedRun(AnswerableRun, Protocol):

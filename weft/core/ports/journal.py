@@ -157,6 +157,12 @@ class Journal(Protocol):
     def claim(self, run: RunId) -> Claim:
         """Claim an existing run, to continue it. Raises: `RunBusy`, `UnknownReference`."""
 
+    def withdraw(self, run: RunId) -> bool:
+        """Remove a run that this object has claimed and that has no records; its id is free then.
+
+        False for a run that has some: it stays, claimed. Raises: `StoreError` for an unclaimed one.
+        """
+
     def append(self, run: RunId, records: Sequence[Record], *, wait: bool = True) -> None:
         """Add `records` in order, atomically and durably against the death of the process.
 

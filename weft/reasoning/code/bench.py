@@ -92,12 +92,14 @@ class ProgramRunner(Protocol):
 
 
 class ProgramBench:
-    """Runs the programs for one problem, on as many cores as there are."""
+    """Runs the programs for one problem, `slots` at once: by default one on each core."""
 
-    def __init__(self, runner: ProgramRunner, problem: CodeProblem) -> None:
+    def __init__(
+        self, runner: ProgramRunner, problem: CodeProblem, slots: int | None = None
+    ) -> None:
         self._runner = runner
         self._problem = problem
-        self._slots = asyncio.Semaphore(os.cpu_count() or 1)
+        self._slots = asyncio.Semaphore(slots or os.cpu_count() or 1)
         self._outputs: dict[tuple[str, str], ProgramOutput] = {}
 
     @property

@@ -177,6 +177,10 @@ of one run, and the protections that may be missing (see `CodeSandbox`)."""
 _MIB: Final = 1024 * 1024
 
 
+_SLOTS_ELSEWHERE: Final = 64
+"""Programs that are sent to other machines at once; those know how many they can run."""
+
+
 @dataclass(frozen=True, slots=True)
 class CodeTask:
     """The problem of a strategy's drafts. `keep` tokens are reserved for the selection."""
@@ -201,7 +205,13 @@ class CodeStrategy(ChatStrategy):
         self, model: ModelClient, options: ThinkOptions, runner: ProgramRunner | None = None
     ) -> None:
         super().__init__(model, options)
-        self._runner = runner or _sandbox(self.name, self.settings)
+        self._sandbox = _sandbox(self.name, self.settings)
+        self._runner = runner or self._sandbox
+        self._slots: int | None = None
+
+    def place_programs(self, place: Callable[[CodeSandbox], ProgramRunner]) -> None:
+        """Run programs with what `place` makes of the sandbox, such as that of another machine."""
+        self._runner, self._slots = place(self._sandbox), _SLOTS_ELSEWHERE
 
     def work(self, question: Question) -> NodeFn:
         """See `Strategy.work`. Raises: `BuildError` for malformed tests."""
@@ -210,7 +220,7 @@ class CodeStrategy(ChatStrategy):
 
     async def prepare(self, question: Question) -> Think:
         problem = problem_of(question)
-        bench = ProgramBench(self._runner, problem)
+        bench = ProgramBench(self._runner, problem, self._slots)
         await bench.check()
         task = CodeTask(problem, bench, question.system, self.options.answer_tokens)
 

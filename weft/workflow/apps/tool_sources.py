@@ -22,8 +22,8 @@ from weft.core.ports import ToolRunner
 from weft.core.values import ToolSpec
 from weft.workflow.document.loader import load_tools
 from weft.workflow.document.spec.fields import RESERVED
+from weft.workflow.runtime.tools.flow_tools import FlowTools
 from weft.workflow.runtime.tools.functions import build_error
-from weft.workflow.runtime.tools.toolset import FlowTools
 
 ToolLike = Tool[..., Any] | FunctionType | ToolRunner | str | Path
 """A tool, a typed function, a runner of tools, `./tools.py`, `./tools.py:name`,

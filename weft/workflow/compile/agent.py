@@ -22,7 +22,7 @@ from weft.workflow.document.spec.sampling import SamplingPart
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.models.declared_model import declared_model
 from weft.workflow.runtime.models.decoders import decoder_of
-from weft.workflow.runtime.tools.toolset import FlowTools
+from weft.workflow.runtime.tools.flow_tools import FlowTools
 
 
 def options_of(step: ModelNode, spec: AgentSpec, instructions: str = "") -> AgentOptions:
@@ -58,10 +58,11 @@ def check_agent(unit: Unit, step: ModelNode, path: KeyPath) -> None:
         unit.fail(error, (*path, "agent"), at_key=True)
 
 
-def act(step: ModelNode, unit: Unit) -> NodeFn:
+def act(step: ModelNode, unit: Unit, on: str | None = None) -> NodeFn:
     """Run the agent of `step.agent`; the value is its answer, typed if there is a schema.
 
-    Its calls take slots of the model and of the tools; the node itself takes none.
+    Its calls take slots of the model and of the tools; the node itself takes none. `on`: see
+    `Toolset.place`.
     """
     spec = step.agent
     assert spec is not None
@@ -73,7 +74,7 @@ def act(step: ModelNode, unit: Unit) -> NodeFn:
     async def node_fn(context: NodeContext, inputs: Inputs) -> Any:
         services = services_of(context)
         names = {**inputs, **arguments.render(inputs)}
-        tools = FlowTools(unit, services.tools, step.tools, approve=spec.approve)
+        tools = FlowTools(unit, services.tools, step.tools, approve=spec.approve, on=on)
         await tools.start()
         client = services.models.client(unit, step.model)
         model = declared_model(client, unit, step.model, decode)

@@ -33,11 +33,16 @@ _WEIGHTS: Final = RouteWeights(latency=0.0, money=1.0, call=0.0)
 """Only declared costs count, and how often a call succeeds."""
 
 
-def tool(step: ToolNode, unit: Unit, settings: Callable[[str], ToolSettings]) -> NodeFn:
+def tool(
+    step: ToolNode,
+    unit: Unit,
+    settings: Callable[[str], ToolSettings],
+    on: str | None = None,
+) -> NodeFn:
     """Call the node's own tool, or the cheapest of its alternatives that has not failed yet.
 
     The cost of a call is divided by the tool's recent success rate. Fails with `RouteError` when
-    all tools have failed. `settings`: those of a tool.
+    all tools have failed. `settings`: those of a tool. `on`: see `Toolset.place`.
     """
     graph = ToolGraph(_routed(step, settings))
     rule = None if step.approve is None else value_template(step.approve)
@@ -58,9 +63,9 @@ def tool(step: ToolNode, unit: Unit, settings: Callable[[str], ToolSettings]) ->
             given = arguments.render(inputs)
             try:
                 if rule is None:
-                    return await services.tools.call(unit, text, given)
+                    return await services.tools.call(unit, text, given, on)
                 approve = bool(rule.render(inputs))
-                return await services.tools.call_with(unit, text, given, approve)
+                return await services.tools.call_with(unit, text, given, approve, on)
             except ToolDenied as error:
                 denied.append(error)
                 raise

@@ -57,7 +57,7 @@ class Compiler:
 
     Their common parts are computed once. `resources` are those of all tools of `unit` and of its
     included files; `digests` are used in the identities of nodes (None: they have none), `cached`
-    in those of cached results.
+    in those of cached results. `on`: the pool that the nodes around give the document's tool calls.
     """
 
     def __init__(
@@ -66,14 +66,15 @@ class Compiler:
         resources: Resources,
         digests: Digests | None,
         cached: Digests,
-        compilers: dict[Unit, Compiler] | None = None,
+        compilers: dict[tuple[Unit, str | None], Compiler] | None = None,
+        on: str | None = None,
     ) -> None:
         self._unit = unit
-        self._compilers = {} if compilers is None else compilers  # one for each unit
-        self._compilers[unit] = self
+        self._compilers = {} if compilers is None else compilers  # one for each unit and pool
+        self._compilers[unit, on] = self
         self._surroundings = resources, digests, cached
         self._recalls = digests is not None
-        self._plans = NodePlans(unit, resources, digests, cached)
+        self._plans = NodePlans(unit, resources, digests, cached, on)
         self._levels: dict[int, LevelPlan] = {}
         self._results: dict[int, CompiledResult] = {}
 
@@ -287,9 +288,10 @@ class Compiler:
 
     def _workflow(self, step: WorkflowNode, names: NameBindings) -> NodeFn:
         unit = self._unit.includes[step.workflow]
-        compiler = self._compilers.get(unit)
+        on = step.on or self._plans.on(step)
+        compiler = self._compilers.get((unit, on))
         if compiler is None:
-            compiler = Compiler(unit, *self._surroundings, self._compilers)
+            compiler = Compiler(unit, *self._surroundings, self._compilers, on)
         whole = partial(compiler.whole, self._unit, names.depths)
         depth = names.depths.get(unit, 0) + (unit is self._unit)
         return containers.workflow(step, unit, whole, depth)

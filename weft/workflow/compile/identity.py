@@ -26,14 +26,14 @@ from weft.workflow.document.unit import Unit
 
 _AROUND = frozenset(
     (
-        *("description", "when", "after", "weight", "budget", "degrade", "cache"),
+        *("description", "when", "after", "weight", "budget", "degrade", "cache", "on"),
         *("retry", "retry_on", "repair", "timeout", "fallback", "default", "on_failure"),
     )
 )
 """Fields about the execution of a node, not about what it computes."""
 
 
-_IRRELEVANT = frozenset(("description", "after", "weight", "budget", "cache", "retry"))
+_IRRELEVANT = frozenset(("description", "after", "weight", "budget", "cache", "retry", "on"))
 _IRRELEVANT |= {"retry_on", "repair", "timeout"}
 """Fields that change neither a node's result nor its replacement."""
 

@@ -21,28 +21,28 @@ from weft.workflow.document.spec.nodes import CallNode, ModelNode, ReduceNode, T
 from weft.workflow.document.unit import Unit
 
 
-def tool(step: ToolNode, unit: Unit) -> NodeFn:
-    """Call a tool; its log lines become those of the node."""
+def tool(step: ToolNode, unit: Unit, on: str | None = None) -> NodeFn:
+    """Call a tool; its log lines become those of the node. `on`: see `Toolset.place`."""
     arguments, text = value_template(step.arguments), step.tool
     if step.approve is not None:
-        return _approved(step, unit)
+        return _approved(step, unit, on)
 
     async def node_fn(context: NodeContext, inputs: Inputs) -> Any:
         send_tool_logs(context.log)
-        make = services_of(context).tools.bound(unit, text)
+        make = services_of(context).tools.bound(unit, text, on)
         return await make(arguments.render(inputs))
 
     return node_fn
 
 
-def _approved(step: ToolNode, unit: Unit) -> NodeFn:
+def _approved(step: ToolNode, unit: Unit, on: str | None) -> NodeFn:
     """Call a tool by the node's own rule for approvals."""
     arguments, rule = value_template(step.arguments), value_template(step.approve)
 
     async def node_fn(context: NodeContext, inputs: Inputs) -> Any:
         send_tool_logs(context.log)
         given, approve = arguments.render(inputs), bool(rule.render(inputs))
-        return await services_of(context).tools.call_with(unit, step.tool, given, approve)
+        return await services_of(context).tools.call_with(unit, step.tool, given, approve, on)
 
     return node_fn
 

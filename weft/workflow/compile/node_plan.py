@@ -24,7 +24,7 @@ from weft.workflow.compile.identity import Digests, cache_of, identity_of
 from weft.workflow.compile.policy import NameBindings, policy_of, retry_of
 from weft.workflow.document import BaseNode, Block
 from weft.workflow.document.expressions import ValueTemplate, template, value_template
-from weft.workflow.document.spec.document import bodies, walk
+from weft.workflow.document.spec.document import bodies, walk, walk_placed
 from weft.workflow.document.spec.nodes import (
     AskNode,
     BreakNode,
@@ -65,12 +65,21 @@ class NodePlan:
 
 
 class NodePlans:
-    """The plans of the nodes of one document. Without `digests` nodes have no identities."""
+    """The plans of the nodes of one document. Without `digests` nodes have no identities.
+
+    `on`: the pool that the nodes around the document give its tool calls, if any.
+    """
 
     def __init__(
-        self, unit: Unit, resources: Resources, digests: Digests | None, cached: Digests
+        self,
+        unit: Unit,
+        resources: Resources,
+        digests: Digests | None,
+        cached: Digests,
+        on: str | None = None,
     ) -> None:
         self._unit = unit
+        self._on = {id(step): pool for _, step, pool in walk_placed(unit.document.nodes, on)}
         self._resources = resources
         self._digests = digests
         self._cached = cached
@@ -82,6 +91,10 @@ class NodePlans:
         if plan is None:
             plan = self._plans[id(step)] = self._plan(step)
         return plan
+
+    def on(self, step: BaseNode) -> str | None:
+        """The pool that the nodes around `step` give its tool calls, if any."""
+        return self._on[id(step)]
 
     def _plan(self, step: BaseNode) -> NodePlan:
         unit, digests = self._unit, self._digests
@@ -115,20 +128,20 @@ class NodePlans:
 
     def _node_fn(self, step: BaseNode) -> NodeFn | None:
         """The function of a node without bodies; None where each instance has its own."""
-        unit = self._unit
+        unit, on = self._unit, self.on(step)
         match step:
             case ToolNode() if step.alternatives:
                 from weft.workflow.compile import alternatives
 
-                return alternatives.tool(step, unit, lambda tool: self._resources[unit, tool])
+                return alternatives.tool(step, unit, lambda tool: self._resources[unit, tool], on)
             case ToolNode():
-                return node_functions.tool(step, unit)
+                return node_functions.tool(step, unit, on)
             case CallNode():
                 return node_functions.call(step, unit)
             case ReduceNode():
                 return node_functions.reduce(step, unit)
             case ModelNode():
-                return _model(step, unit)
+                return _model(step, unit, on)
             case AskNode():
                 return kinds.ask(template(step.ask).text_for, step.output_schema)
             case BreakNode():
@@ -194,15 +207,15 @@ def _streamed(step: BaseNode) -> str | None:
     return path.name if path is not None and not path.path else None
 
 
-def _model(step: ModelNode, unit: Unit) -> NodeFn:
+def _model(step: ModelNode, unit: Unit, on: str | None) -> NodeFn:
     if step.think is not None:
         from weft.workflow.compile.think import think
 
-        return think(step, unit)
+        return think(step, unit, on)
     if step.agent is not None:
         from weft.workflow.compile.agent import act
 
-        return act(step, unit)
+        return act(step, unit, on)
     from weft.workflow.compile.model import model
 
     return model(step, unit, retry_of(step) or MODEL_RETRY)

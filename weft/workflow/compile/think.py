@@ -18,10 +18,11 @@ from weft.workflow.runtime.models.strategies import documents_of, options_of
 from weft.workflow.runtime.models.think import refuse_thinker
 
 
-def think(step: ModelNode, unit: Unit) -> NodeFn:
+def think(step: ModelNode, unit: Unit, on: str | None = None) -> NodeFn:
     """Answer by the strategy of `step.think`; the value is the answer, typed if there is a schema.
 
-    Its calls take slots of the model; the node itself takes none.
+    Its calls take slots of the model; the node itself takes none. `on`: where programs of the model
+    run, as of `ToolPlacement.programs`.
     """
     spec = step.think
     assert spec is not None
@@ -44,7 +45,8 @@ def think(step: ModelNode, unit: Unit) -> NodeFn:
         seed = seed_of(services.seed, context)
         model = declared_model(client, unit, step.model, decode)
         options = options_of(unit, spec, seed=seed, tokens_left=context.tokens_left())
-        strategy = make_strategy(spec.strategy, model, options)
+        programs = services.tools.programs(on)
+        strategy = make_strategy(spec.strategy, model, options, programs=programs)
         thought = await strategy.work(question)(context, inputs)
         return answer_value(thought, context, step.output_schema, kind)
 

@@ -209,13 +209,15 @@ class FlowBuilder(NodeAdder):
         /,
         *,
         max_depth: int | None = None,
+        on: str | None = None,
         args: Mapping[str, object] | None = None,
         **values: object,
     ) -> Any:
         """Run another workflow, a file or a `Flow`; the handle's fields are its outputs.
 
         With `max_depth` it may be this flow, or one that runs this flow, and may be incomplete yet:
-        it runs inside itself at most so many levels deep.
+        it runs inside itself at most so many levels deep. `on`: as of `flow.map`; an input of that
+        name goes into `args`.
         """
         options, named = split(values, NODE_OPTIONS)
         given = {**named, **arguments_mapping(args)}
@@ -228,6 +230,10 @@ class FlowBuilder(NodeAdder):
         fields["with"] = self._values(given)
         if max_depth is not None:
             fields["max_depth"] = max_depth
+        if on is not None:
+            hint = 'write on="gpu"; an input of that name goes into args={...}'
+            expect(on, str, "`on` names a pool", hint)
+            fields["on"] = on
         return self._add(fields, options, Path(file.removeprefix(ONLY_PYTHON)).stem)
 
     def _part_of(
@@ -261,6 +267,7 @@ class FlowBuilder(NodeAdder):
         /,
         *,
         width: int | None = None,
+        on: str | None = None,
         mode: JoinMode = "all",
         k: int | None = None,
         valid: Test | None = None,
@@ -270,7 +277,8 @@ class FlowBuilder(NodeAdder):
         """Run `body(item)` or `body(item, index)` for every item of a list, in parallel.
 
         `body` is called once, now, with handles; its nodes run once for each item. The value is the
-        list of results. `mode` decides how many must succeed.
+        list of results. `mode` decides how many must succeed. `on`: the pool of the run's cluster
+        for the tool calls inside whose tools name none, or "local": see docs/cluster.md.
         """
         self._known("map", options)
         names = self._parameters(body, "the body of a map", "index")
@@ -280,6 +288,7 @@ class FlowBuilder(NodeAdder):
             "as": names[0],
             "do": do,
             **({} if width is None else {"width": width}),
+            **({} if on is None else {"on": on}),
             **self._join(mode, k, valid, otherwise),
         }
         return self._add(fields, options, "map", list_of(_item_kind(kind, otherwise)))

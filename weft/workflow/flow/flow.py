@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from typing_extensions import ParamSpec, TypeVar
 
 from weft.agents.memory import Memory
+from weft.cluster.settings import Placement
 from weft.core.errors import BuildError, DuplicateName
 from weft.core.events import Event, HumanAsked, Subscription
 from weft.core.keywords import check_keywords, expect, refuses_unknown_keywords
@@ -45,6 +46,7 @@ from weft.workflow.runtime.options import FlowLimits, FlowSettings, RunSettings
 from weft.workflow.runtime.results.result import FlowResult, Out
 from weft.workflow.runtime.results.run_stream import RunStream
 from weft.workflow.runtime.run import FlowRun
+from weft.workflow.runtime.tools.placement import checked_placement
 from weft.workflow.runtime.tools.toolset import Toolset
 
 if TYPE_CHECKING:
@@ -249,13 +251,13 @@ class Flow(FlowViews, Generic[In, Out, P]):
 
     # -- checks and runs -----------------------------------------------------------------------
 
-    def check(self, *, tools: ToolRunner | None = None) -> None:
+    def check(self, *, tools: ToolRunner | None = None, on: Placement | None = None) -> None:
         """Find defects without running anything: in references, tools, types and models.
 
-        Imports the Python files and modules that the workflow names. Raises: `BuildError`; for a
-        file a `SourceError` with the position, whose `__cause__` is the particular error.
+        Imports the files and modules that the workflow names. `tools`, `on`: as of `run`. Raises:
+        `BuildError`; for a file a `SourceError` with the position; its `__cause__` is the error.
         """
-        check_unit(self.unit, Toolset(tools))
+        check_unit(self.unit, Toolset(tools, placement=checked_placement(self.unit, on)))
 
     async def check_connected(self) -> tuple[str, ...]:
         """Like `check`, with the tools that servers really offer: starts the servers and ends them.

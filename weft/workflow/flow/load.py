@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from weft.cluster.settings import Placement
 from weft.workflow.document.loader import load_text, load_unit
 from weft.workflow.flow.flow import Flow
 
@@ -16,16 +17,16 @@ def load(path: str | Path) -> Flow:
     return Flow.of(load_unit(Path(path)))
 
 
-def check(path: str | Path) -> Flow:
+def check(path: str | Path, on: Placement | None = None) -> Flow:
     """Load and check a workflow file in one pass: keys, names, types, tools and models.
 
-    Imports the Python files and modules that it names.
+    Imports the Python files and modules that it names. `on`: as of `Flow.run`; it names the pools.
 
     Raises: `SourceError` for the first defect; its `defects` are all of them, in order.
     """
     from weft.workflow.runtime.compiled import check_file as checked
 
-    return Flow.of(checked(Path(path)))
+    return Flow.of(checked(Path(path), on))
 
 
 def loads(text: str, file: str = "<text>") -> Flow:

@@ -31,6 +31,6 @@ class NodesWithSettings:
 
 def _with_arguments(make: Any, /, *values: object, **named: Any) -> Any:
     """Call `make`, where all of `named` are arguments of the function, never settings."""
-    own = {key: named.pop(key) for key in ("max_depth",) if key in named}
+    own = {key: named.pop(key) for key in ("max_depth", "on") if key in named}
     given = named.pop("args", None)
     return make(*values, args={**named, **(given or {})}, **own)

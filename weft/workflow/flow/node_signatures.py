@@ -44,6 +44,7 @@ class MapOptions(EnoughOptions, total=False):
     """Options of a map."""
 
     width: int | None
+    on: str | None
 
 
 class ModelSignature(Protocol):

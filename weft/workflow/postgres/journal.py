@@ -139,6 +139,16 @@ class PostgresJournal:
 
         return self._hold(self._open().transact(write))
 
+    def withdraw(self, run: RunId) -> bool:
+        connections, lease = self._open(), self._leases.get(run)
+        if lease is None:
+            raise unclaimed(run)
+        if lease.seq or not connections.transact(partial(leases.withdraw, lease)):
+            return False
+        with self._lock:
+            self._leases.pop(run, None)
+        return True
+
     def append(self, run: RunId, records: Sequence[Record], *, wait: bool = True) -> None:
         del wait  # never quick
         connections, lease = self._open(), self._leases.get(run)

@@ -129,6 +129,14 @@ def last_seq(db: Connection, lease: RunLease) -> int:
     return int(rows[0][1])
 
 
+def withdraw(lease: RunLease, db: Connection) -> bool:
+    """Remove a run without records; False where it has some. Raises: as `last_seq`."""
+    if last_seq(db, lease):
+        return False
+    db.execute("DELETE FROM weft_runs WHERE no = %s", (lease.no,))
+    return True
+
+
 def expire(db: Connection, lease: RunLease) -> bool:
     """Expire a lease now; False when another process has claimed the run."""
     query = "UPDATE weft_leases SET expires = '-infinity' WHERE run = %s AND token = %s"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 from uuid import uuid4
 
+from weft.cluster.settings import Placement
 from weft.core.errors import BuildError, StoreError, WeftError, convert
 from weft.core.ids import NodeId, RunId
 from weft.core.loggers import logger
@@ -80,9 +81,9 @@ class Worker:
 
     Only runs that were submitted with the same version of a workflow and its code are taken. The
     owner of `journal` closes it. `models`: clients for all runs, as of `RunSettings`; by default
-    declared models are loaded once and shared. `grace_s`: how long `drain` waits for running
-    nodes. `lease_s`: how long the journal lists it as alive after a heartbeat. `report` receives
-    what happens; it must not raise.
+    declared models are loaded once and shared. `on`: where the tools of all runs run, as of
+    `RunSettings`. `grace_s`: how long `drain` waits for running nodes. `lease_s`: how long the
+    journal lists it as alive after a heartbeat. `report` receives what happens; it must not raise.
 
     Raises: `BuildError` for a workflow that cannot run here, `StoreError` for a journal without a
     queue.
@@ -99,6 +100,7 @@ class Worker:
         lease_s: float = LEASE_S,
         clock: Clock | None = None,
         models: ModelSource | dict[str, ModelClient] | None = None,
+        on: Placement | None = None,
         report: Callable[[WorkerEvent], None] | None = None,
     ) -> None:
         if not flows:
@@ -112,7 +114,7 @@ class Worker:
         self.versions: dict[str, AnyFlow] = {}
         """The workflows by their versions."""
         for flow in flows:
-            flow.check()
+            flow.check(on=on)
             unit = flow.unit
             self.versions[version_of(recorded_texts(unit, redactor_of(unit)))] = flow
         self._concurrency = concurrency
@@ -123,6 +125,7 @@ class Worker:
         self._id, self._since_s = uuid4().hex, 0.0
         self._given_models = models
         self._models: Any = models
+        self._on = on
         self._report = report or (lambda _: None)
         self._executions: dict[RunId, _Execution] = {}
         self._wake = asyncio.Event()
@@ -297,7 +300,7 @@ class Worker:
         if self._draining:
             return _PartEnd("left", "this worker drains")
         settings = {"models": self._models, "clock": self._clock, "questions": "pause"}
-        run = execution.run = resume_run(claimed, **settings)
+        run = execution.run = resume_run(claimed, **settings, on=self._on)
         self._tell("taken", taken.run, name, attempts=taken.attempts)
         result = await run.wait()
         summary = await asyncio.to_thread(self._journal.summary, taken.run)

@@ -15,6 +15,7 @@ from platformdirs import user_cache_path
 
 from weft.agents.tools import tool_logs
 from weft.agents.tools.toolbox import ToolSettings
+from weft.cluster.settings import Placement
 from weft.core.errors import BuildError, ToolError, UnknownReference, WeftError
 from weft.core.ports import ModelClient, ResultStore
 from weft.core.redaction import Redactor
@@ -28,6 +29,7 @@ from weft.workflow.compile.identity import CodeDigests, DigestSnapshot
 from weft.workflow.compile.node_plan import is_shared, mentioned_names
 from weft.workflow.compile.sources import SourceDigests, source_texts
 from weft.workflow.document import WorkflowDocument
+from weft.workflow.document.check.pools import check_pools
 from weft.workflow.document.check.schedules import check_schedules
 from weft.workflow.document.check.types import TypeChecker
 from weft.workflow.document.defect_log import DefectLog
@@ -42,6 +44,7 @@ from weft.workflow.runtime.models.factory import ModelSource, check_models
 from weft.workflow.runtime.models.local_names import check_local_names
 from weft.workflow.runtime.results.result import output_templates
 from weft.workflow.runtime.tools.functions import Function, build_error
+from weft.workflow.runtime.tools.placement import placement_of
 from weft.workflow.runtime.tools.toolset import Toolset
 
 
@@ -81,6 +84,8 @@ class ToolSnapshot:
         self._specs: dict[tuple[Unit, str], ToolSpec] = {}
         self._functions: dict[tuple[Unit, str], Function] = {}
         self._slots: dict[tuple[Unit, str], ToolSettings] = {}
+        self._pools: dict[str, str] = {}
+        self._placed: dict[tuple[Unit, str, str], None] = {}
         self._tools: Toolset | None = tools
         self._named: frozenset[str] = frozenset()
 
@@ -101,6 +106,18 @@ class ToolSnapshot:
         function = self._functions[unit, reference] = self._tools.function(unit, reference)
         return function
 
+    def check_pool(self, on: str, what: str) -> None:
+        """See `Toolset.check_pool`."""
+        assert self._tools is not None
+        self._tools.check_pool(on, what)
+        self._pools[on] = what
+
+    def place(self, unit: Unit, text: str, on: str) -> None:
+        """See `Toolset.place`."""
+        assert self._tools is not None
+        self._tools.place(unit, text, on)
+        self._placed[unit, text, on] = None
+
     def close(self, unit: Unit) -> None:
         """Complete the snapshot with the resources of all tools; no lookups after this."""
         assert self._tools is not None
@@ -114,8 +131,12 @@ class ToolSnapshot:
         self._tools = None
 
     def hold(self, tools: Toolset) -> bool:
-        """Whether `tools` still gives the same."""
+        """Whether `tools` still gives the same. Places them as they were placed."""
         try:
+            for pool in self._pools.items():
+                tools.check_pool(*pool)
+            for placed in self._placed:
+                tools.place(*placed)
             return (
                 all(tools.spec(*key) == spec for key, spec in self._specs.items())
                 and all(
@@ -138,6 +159,7 @@ class CheckedFlow:
         self._unit = unit
         self.tools = ToolSnapshot(tools)
         TypeChecker(unit, self.tools, log=log).check()
+        check_pools(unit, self.tools, log)
         with log:
             check_limits(unit, tools, unit.document.run.limits)
         log.finish()
@@ -281,8 +303,8 @@ def check_unit(
     return check_flow(unit, tools, log)
 
 
-def check_file(path: Path) -> Unit:
-    """Load and check a workflow file in one pass.
+def check_file(path: Path, on: Placement | None = None) -> Unit:
+    """Load and check a workflow file in one pass, for a run on `on`.
 
     Raises: `SourceError` for the first defect, which has all in `defects`.
     """
@@ -291,7 +313,7 @@ def check_file(path: Path) -> Unit:
         for included in unit.everything():
             check_local_names(included, log)
         check_schedules(unit, log)
-        check_unit(unit, Toolset(), log=log)
+        check_unit(unit, Toolset(placement=placement_of(unit, on)), log=log)
     log.finish()
     return unit
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.core.calls import CallEvent, ToolCalled, ToolReturned
-from weft.core.errors import RunExists
+from weft.core.errors import RunExists, StoreError
 from weft.core.events import GraphGrew, NodeRerouted
 from weft.core.ids import NodeId, RunId, matches, run_ids
 from weft.core.loggers import logger
@@ -131,6 +131,7 @@ class RunRecording:
         self.journal = journal
         self._past = past
         self._calls: CallLog | None = None
+        self._is_new = past is None or past.claim is None or settings.run is None
         try:
             if past is not None and past.claim is not None and settings.run is not None:
                 self.run, self._claim = RunId(settings.run), past.claim
@@ -201,6 +202,13 @@ class RunRecording:
             self._observer.tell(redacted)
             self.recorder.add(redacted)
         return self.recorder.settle() if durable else None
+
+    def withdraw(self) -> None:
+        """Close the record of a run that did not begin: the id of a new one is free again."""
+        if self._is_new:
+            with suppress(StoreError):  # then it stays, as a run that was interrupted
+                self.journal.withdraw(self.run)
+        self.close()
 
     def close(self) -> None:
         """Release the run and the journal. Harmless when repeated."""

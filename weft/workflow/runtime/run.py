@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic
 
 from weft.cluster.settings import LOCAL
 from weft.core.calls import CallEvent
-from weft.core.errors import InputError, UnknownReference
+from weft.core.errors import InputError, UnknownReference, WeftError
 from weft.core.events import NodeLogged
 from weft.core.ids import NodeId, RunId, run_id
 from weft.core.loggers import logger
@@ -122,7 +122,7 @@ class FlowRun(Generic[Out]):
                 )
             self._run = self._prepared(graph, settings.options(unit), settings, models, past)
         except BaseException:
-            self._close_record()
+            self._withdraw()
             raise
 
     def _prepared(
@@ -241,10 +241,11 @@ class FlowRun(Generic[Out]):
         A failed node does not raise: look at the result. Cancelling the caller cancels the run.
 
         Raises: `InputError` for a given answer that does not fit, what an `answer` function raises;
-        `PlacementError` before it begins, where the cluster has no node for a tool.
+        `PlacementError` before it begins, where the cluster has no node for a tool; the journal has
+        nothing of a new run then.
         """
         try:
-            await self._tools.check_placement()
+            await self._check_placement()
             result = await self._run.wait()
         finally:
             self._answers.close()
@@ -260,6 +261,13 @@ class FlowRun(Generic[Out]):
             untyped = replace(untyped, reasons=(*untyped.reasons, self._way_on))
         self.result = typed_result(untyped, self._types)
         return self.result
+
+    async def _check_placement(self) -> None:
+        try:
+            await self._tools.check_placement()
+        except WeftError:
+            self._withdraw()
+            raise
 
     @property
     def _way_on(self) -> str:
@@ -319,6 +327,11 @@ class FlowRun(Generic[Out]):
 
     def _log(self, node: NodeId, text: str) -> None:
         self._run.emit(NodeLogged(node, text, self._run.elapsed_s))
+
+    def _withdraw(self) -> None:
+        """Close the record of a run that is refused: a new one leaves nothing in its journal."""
+        if self._recording is not None:
+            self._recording.withdraw()
 
     def _close_record(self) -> None:
         if self._recording is not None:

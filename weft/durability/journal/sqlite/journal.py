@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
@@ -38,11 +36,9 @@ from weft.durability.journal.sqlite import batch_writer
 from weft.durability.journal.sqlite import tables as tables_module
 from weft.durability.journal.sqlite.batch_writer import (
     ClaimedRun,
-    PreparedBatch,
     WalCheckpointer,
-    insert,
-    synced,
 )
+from weft.durability.journal.sqlite.claims import claim_run, withdraw_run
 from weft.durability.journal.sqlite.faults import (
     BUSY_S,
     DiskWait,
@@ -53,55 +49,19 @@ from weft.durability.journal.sqlite.faults import (
 )
 from weft.durability.journal.sqlite.locks import FileLock, holder, is_locked, locked
 from weft.durability.journal.sqlite.once_log import (
-    OnceEntry,
     OnceLog,
     OnceState,
     last_number,
     losses,
     lost_runs,
     orphans,
-    read_once_file,
 )
 from weft.durability.journal.sqlite.pruning import prune
 from weft.durability.journal.sqlite.read_only import ReadOnlyConnection, only_read, reading_will_do
 from weft.durability.journal.sqlite.tables import SqliteTables, number, opened
-from weft.durability.journal.tables import RunRow, iter_records
+from weft.durability.journal.tables import iter_records
 from weft.durability.queue.moves import wake
 from weft.durability.queue.sqlite import QueuedTables, SqliteQueue
-
-
-def claim_run(
-    tables: SqliteTables, row: RunRow, lock: FileLock, wall: Callable[[], datetime]
-) -> ClaimedRun:
-    """Claim the run of `row` under `lock`. Raises: `sqlite3.Error`, `OSError`, `StoreError`."""
-    db = tables.db
-    has_letters = number(db, "SELECT count(*) FROM letters WHERE run = ?", row.no) > 0
-    if has_letters:
-        db.execute("UPDATE letters SET taken = 0 WHERE run = ?", (row.no,))
-    missing, path = losses(tables, row), tables.once_file(row.no)
-    before, progress = read_once_file(path) or OnceState(row.id), tables.progress_of(row)
-    seq = tables.last_seq(row)
-    chain = tables.chain_at(row, seq)
-    entries = tuple(e for e in before.entries if tables.chain_at(row, e.seq) == e.chain)
-    state = OnceState(row.id, seq, chain, entries, missing.notes, missing.unsure)
-    batch = None
-    if missing.calls:
-        batch = PreparedBatch(row.no, seq, chain, progress.part, missing.calls)
-        added = (OnceEntry(batch.seq, batch.chain, call) for call in missing.calls)
-        state = replace(state, seq=batch.seq, chain=batch.chain, entries=(*entries, *added))
-    # The file comes first: a claim after a crash in between repeats the rest.
-    run = ClaimedRun(row.no, seq, progress, lock, OnceLog(path, state), chain, has_letters)
-    try:
-        if batch is not None:
-            with synced(db):
-                insert(db, run, batch, wall)
-        if not row.logged or missing.notes:
-            query = "UPDATE runs SET logged = 1, end_seq = NULL WHERE no = ?"
-            db.execute(query, (row.no,))
-    except BaseException:
-        run.once.close()
-        raise
-    return run
 
 
 def complaints(tables: SqliteTables) -> list[str]:
@@ -182,6 +142,18 @@ class SqliteJournal:
     def claim(self, run: RunId) -> Claim:
         with self._writing() as tables:
             return self._claim_locked(run, self._locked(run, tables.row_of(run).no))
+
+    def withdraw(self, run: RunId) -> bool:
+        with self._writing() as tables:
+            claimed = self._claimed.get(run)
+            if claimed is None:
+                raise unclaimed(run)
+            if claimed.seq:
+                return False
+            withdraw_run(tables, claimed)
+            del self._claimed[run]
+            self._version += 1
+            return True
 
     def _claim_locked(self, run: RunId, lock: FileLock) -> Claim:
         with self._writing() as tables:

@@ -104,6 +104,14 @@ class CodeSandbox:
     def limits(self) -> SandboxLimits:
         return self._limits
 
+    @property
+    def allow(self) -> tuple[Protection, ...]:
+        return self._allow
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return self._reads
+
     async def run(
         self, source: str, stdin: str = "", files: Mapping[str, str | bytes] | None = None
     ) -> SandboxResult:

@@ -20,6 +20,7 @@ from weft.workflow.document.spec.nodes import (
     LoopNode,
     MapNode,
     NodeSpec,
+    WorkflowNode,
 )
 from weft.workflow.document.spec.settings import RunSpec, Schedules, ScheduleSpec
 
@@ -111,6 +112,19 @@ def walk(nodes: Mapping[str, BaseNode], path: Path = ("nodes",)) -> Iterator[tup
     """Every node with its path, outer nodes before inner ones."""
     for name, step in nodes.items():
         yield from _walk(step, (*path, name))
+
+
+def walk_placed(
+    nodes: Mapping[str, BaseNode], on: str | None = None
+) -> Iterator[tuple[Path, BaseNode, str | None]]:
+    """As `walk`, each node with the innermost `on` of the nodes around it; `on`: of all nodes."""
+    around: list[tuple[Path, str]] = []
+    for path, step in walk(nodes):
+        while around and path[: len(around[-1][0])] != around[-1][0]:
+            around.pop()
+        yield path, step, around[-1][1] if around else on
+        if isinstance(step, MapNode | WorkflowNode) and step.on is not None:
+            around.append((path, step.on))
 
 
 def _walk(step: BaseNode, path: Path) -> Iterator[tuple[Path, BaseNode]]:

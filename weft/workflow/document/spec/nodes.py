@@ -92,6 +92,10 @@ class BaseNode(SpecPart):
 Arguments = dict[str, Value]
 MAX_DEPTH = 1000
 """The deepest recursion of a workflow that a node may allow."""
+_ON = (
+    "Where the tool calls inside it run, with `run: {on: ray}`: a pool, or `local`. An `on` of the "
+    "tool, or of a node further inside, goes first."
+)
 JoinMode = Literal["all", "any", "quorum", "first_valid", "best_effort"]
 
 
@@ -288,6 +292,7 @@ class WorkflowNode(BaseNode):
     max_depth: Annotated[int, Field(ge=1, le=MAX_DEPTH)] | None = optional(
         "The workflow may run itself, directly or through others, so many levels deep."
     )
+    on: Name | None = optional(_ON)
 
 
 class AskNode(BaseNode):
@@ -327,6 +332,7 @@ class MapNode(BaseNode):
     over: Value = Field(alias="map", description="The list.")
     item: Name = Field(default="item", alias="as", description="What an item is called inside.")
     width: Positive | None = optional("At most so many items at once.")
+    on: Name | None = optional(_ON)
     mode: JoinMode = Field(default="all", description="How many items must succeed.")
     k: Positive | None = optional("How many, when the mode is quorum.")
     valid: Template | None = optional("What `value` must satisfy, when the mode is first_valid.")

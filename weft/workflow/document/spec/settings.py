@@ -119,7 +119,8 @@ class RunSpec(SpecPart):
         "nodes."
     )
     content: str | None = optional(
-        "A folder that all nodes share, for code and large values; by default one of this machine.",
+        "The content store for code and large values: a folder that all nodes share, "
+        "`s3://BUCKET/PREFIX` or `postgresql://HOST/NAME`; by default a folder of this machine.",
         min_length=1,
     )
     token_file: str | None = optional(

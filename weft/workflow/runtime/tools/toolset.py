@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from weft.agents.reuse import ReusingTools
 from weft.agents.tools import Tool, Toolbox
@@ -32,6 +32,10 @@ from weft.workflow.document.tool_servers import (
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.tools.functions import Function, function_of, rule_of, tool_of
 from weft.workflow.runtime.tools.placement import ToolPlacement
+
+if TYPE_CHECKING:
+    from weft.reasoning.code.bench import ProgramRunner
+    from weft.reasoning.code.sandbox.sandbox import CodeSandbox
 
 _ANYTHING = {"type": "object"}
 
@@ -61,6 +65,12 @@ class ToolLookup(Protocol):
 
     def function(self, unit: Unit, reference: str) -> Function:
         """See `Toolset.function`."""
+
+    def check_pool(self, on: str, what: str) -> None:
+        """See `Toolset.check_pool`."""
+
+    def place(self, unit: Unit, text: str, on: str) -> None:
+        """See `Toolset.place`."""
 
 
 class _DirectBoundary:
@@ -94,9 +104,9 @@ class Toolset:
         self._given_specs = {spec.name: spec for spec in given.specs()} if given else {}
         self._toolbox = Toolbox()
         self._placement = placement or ToolPlacement(is_forced=True)
-        self._calls: ToolRunner = ReusingTools(self._placement.over(self._toolbox))
+        self._calls: dict[str | None, ToolRunner] = {}
         self._names: dict[tuple[Unit, str], str] = {}
-        self._bound: dict[tuple[Unit, str], BoundTool] = {}
+        self._bound: dict[tuple[Unit, str, str | None], BoundTool] = {}
         self._functions: dict[tuple[Unit, str], Function] = {}
         self._sources: dict[tuple[Unit, str], ToolServer] = {}
         self._reused: dict[tuple[Unit, str], ToolRunner] = {}
@@ -112,7 +122,7 @@ class Toolset:
         """Route all further calls through `boundary`. Before any server is started."""
         self._boundary = boundary
         self._bound.clear()
-        self._calls = boundary.tools(self._calls)
+        self._calls = {on: boundary.tools(calls) for on, calls in self._calls.items()}
         if self._given is not None:
             self._given = boundary.tools(self._given)
         for (unit, name), tools in self._reused.items():
@@ -170,6 +180,22 @@ class Toolset:
         self._server_specs[unit, name] = {spec.name: spec for spec in specs}
         return source
 
+    def check_pool(self, on: str, what: str) -> None:
+        """Check that there is the pool `on`, on which `what` is to run. Raises: `BuildError`."""
+        self._placement.check_pool(on, what)
+
+    def place(self, unit: Unit, text: str, on: str) -> None:
+        """Place calls of the tool in nodes for which the nodes around them name the pool `on`.
+
+        Where its declaration names one, that stays. Raises: as `bound`.
+        """
+        if source_of(unit, text) is None and _short(text) not in self._given_specs:
+            self._place(unit, text, on)
+
+    def programs(self, on: str | None) -> Callable[[CodeSandbox], ProgramRunner] | None:
+        """See `ToolPlacement.programs`."""
+        return self._placement.programs(on)
+
     async def check_placement(self) -> None:
         """Raises: `PlacementError` where the cluster has no node for a tool's pool."""
         await self._placement.check()
@@ -221,22 +247,24 @@ class Toolset:
         tools = (self._toolbox.get(name) for name in self._names.values())
         return frozenset(tool.resource for tool in tools if tool.resource is not None)
 
-    async def call(self, unit: Unit, text: str, arguments: Mapping[str, Any]) -> Any:
-        """Call the tool. Raises: what `ToolRunner.call` raises."""
-        return await self.bound(unit, text)(arguments)
+    async def call(
+        self, unit: Unit, text: str, arguments: Mapping[str, Any], on: str | None = None
+    ) -> Any:
+        """Call the tool, where `place` says. Raises: what `ToolRunner.call` raises."""
+        return await self.bound(unit, text, on)(arguments)
 
-    def bound(self, unit: Unit, text: str) -> BoundTool:
-        """A bound call of the tool, looked up once.
+    def bound(self, unit: Unit, text: str, on: str | None = None) -> BoundTool:
+        """A bound call of the tool where `place` says, looked up once.
 
-        Raises: `ToolNotFound` or `BuildError` when it cannot be imported.
+        Raises: `ToolNotFound` or `BuildError` when it cannot be imported or placed.
         """
-        call = self._bound.get((unit, text))
+        call = self._bound.get((unit, text, on))
         if call is None:
             rule = self.approval(unit, text)
-            call = self._limited(unit, text)
+            call = self._limited(unit, text, on)
             if rule not in (None, False):
                 call = partial(self._approved, unit, text, call, rule)
-            self._bound[unit, text] = call
+            self._bound[unit, text, on] = call
         return call
 
     def approval(self, unit: Unit, text: str) -> ApprovalRule | None:
@@ -253,21 +281,29 @@ class Toolset:
         return None if source is not None else self._tool(unit, text).approve
 
     async def call_with(
-        self, unit: Unit, text: str, arguments: Mapping[str, Any], rule: ApprovalRule
+        self,
+        unit: Unit,
+        text: str,
+        arguments: Mapping[str, Any],
+        rule: ApprovalRule,
+        on: str | None = None,
     ) -> Any:
         """Call the tool by another rule than its own. Raises: what `ToolRunner.call` raises."""
-        return await self._approved(unit, text, self._limited(unit, text), rule, arguments)
+        return await self._approved(unit, text, self._limited(unit, text, on), rule, arguments)
 
     async def call_for_model(
-        self, unit: Unit, text: str, arguments: Mapping[str, Any], approve: bool | None
+        self,
+        unit: Unit,
+        text: str,
+        arguments: Mapping[str, Any],
+        approve: bool | None,
+        on: str | None = None,
     ) -> Any:
         """Call the tool as a model requests it: `approve` as in `AgentOptions`."""
-        if approve is True:
-            return await self.call_with(unit, text, arguments, True)
         asks = approve is None and self.approval(unit, text) is None
-        if asks and self.spec(unit, text).effect == "once":
-            return await self.call_with(unit, text, arguments, True)
-        return await self.call(unit, text, arguments)
+        if approve is True or (asks and self.spec(unit, text).effect == "once"):
+            return await self.call_with(unit, text, arguments, True, on)
+        return await self.call(unit, text, arguments, on)
 
     async def _approved(
         self,
@@ -284,19 +320,35 @@ class Toolset:
             await self.start(unit, source[0])  # its schema is known then
         return await call_approved(self.spec(unit, text), make, arguments, self.settle)
 
-    def _limited(self, unit: Unit, text: str) -> BoundTool:
+    def _limited(self, unit: Unit, text: str, on: str | None) -> BoundTool:
         """The call within the rate limits of the run; a person's thinking is outside of them."""
-        call = self._lookup(unit, text)
+        call = self._lookup(unit, text, on)
         return call if self._limit is None else self._limit(self.resource(unit, text), call)
 
-    def _lookup(self, unit: Unit, text: str) -> BoundTool:
+    def _lookup(self, unit: Unit, text: str, on: str | None) -> BoundTool:
         if self._given is not None and _short(text) in self._given_specs:
             return partial(self._given.call, _short(text))
         source = source_of(unit, text)
         if source is not None:
             return partial(self._call_source, unit, *source)
-        self._tool(unit, text)
-        return bound(self._calls, self._names[unit, text])
+        return bound(self._place(unit, text, on), self._names[unit, text])
+
+    def _place(self, unit: Unit, text: str, on: str | None) -> ToolRunner:
+        """The runner that calls the tool where it is placed."""
+        tool = self._tool(unit, text)
+        declared = unit.document.tools.get(text)
+        if not self._placement.on_cluster or (declared is not None and declared.on is not None):
+            on = None
+        calls = self._runner(on)
+        if on is not None:
+            self._placement.place(tool, on, around=on)
+        return calls
+
+    def _runner(self, on: str | None) -> ToolRunner:
+        if on not in self._calls:
+            inner = ReusingTools(self._placement.over(self._toolbox, on))
+            self._calls[on] = self._boundary.tools(inner)
+        return self._calls[on]
 
     async def _call_source(
         self, unit: Unit, name: str, tool: str, arguments: Mapping[str, Any]
@@ -342,6 +394,7 @@ class Toolset:
             tool = tool_of(unit, text).named(name)
             declared = unit.document.tools.get(text)
             on = None if declared is None else declared.on
+            self._runner(None)
             try:
                 self._placement.place(tool, on)
             except BuildError as error:
@@ -360,82 +413,3 @@ class Toolset:
 def _short(text: str) -> str:
     """The tool's own name, from an import path or a server's tool."""
     return text.rpartition(":")[2].replace(".", "_")
-
-
-class FlowTools:
-    """Implements `ToolRunner` once `start` has imported the functions and started the servers.
-
-    `written` maps a tool's name to its name in the workflow: `files_read_file`, as models call it,
-    to `files.read_file`. `toolset` makes the calls, and its owner closes it. `only`: just these
-    tools, by their names in the workflow. `approve`: as in `AgentOptions`.
-    """
-
-    def __init__(
-        self,
-        unit: Unit,
-        toolset: Toolset | None = None,
-        only: Sequence[str] | None = None,
-        *,
-        approve: bool | None = None,
-    ) -> None:
-        self._approve = approve
-        self.unit = unit
-        self.written: dict[str, str] = {}
-        self._toolset = toolset or Toolset()
-        self._only = tuple(unit.document.tools) if only is None else tuple(only)
-        self._specs: dict[str, ToolSpec] = {}
-
-    async def start(self) -> None:
-        """Raises: `ToolError`, `BuildError`."""
-        for declared in self._only:
-            for spec in await self._toolset.offered(self.unit, [declared]):
-                self._specs[spec.name] = spec
-                self.written[spec.name] = self._name(declared, spec.name)
-
-    def specs(self) -> tuple[ToolSpec, ...]:
-        """The tools in the order of the file."""
-        return tuple(self._specs.values())
-
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """Raises: what `ToolRunner.call` raises."""
-        if name not in self.written:
-            hint = suggestion(name, self.written)
-            raise ToolNotFound(f"the workflow declares no tool {name!r}", hint=hint)
-        written = self.written[name]
-        return await self._toolset.call_for_model(self.unit, written, arguments, self._approve)
-
-    def name_of(self, tool: str) -> str | None:
-        """The workflow's name for a tool as models call it; None for other tools.
-
-        Before `start`, any tool of a declared server is assumed to exist. Raises: `ToolError`,
-        `BuildError` when a function cannot be imported.
-        """
-        if self.written:
-            return self.written.get(tool)
-        for declared in self._only:
-            server = source_of(self.unit, declared) is not None
-            if server and tool.startswith(f"{declared}_"):
-                return self._name(declared, tool)
-            if not server and self._toolset.spec(self.unit, declared).name == tool:
-                return declared
-        return None
-
-    def resource(self, name: str) -> str | None:
-        """The resource class of the tool's calls; None for an unknown tool."""
-        written = self.written.get(name)
-        return None if written is None else self._toolset.resource(self.unit, written)
-
-    def retry(self, name: str) -> Retry | None:
-        """The retry of the tool's calls; None for an unknown tool."""
-        written = self.written.get(name)
-        return None if written is None else self._toolset.retry(self.unit, written)
-
-    async def aclose(self) -> None:
-        """Stop the servers that were started."""
-        await self._toolset.aclose()
-
-    def _name(self, declared: str, tool: str) -> str:
-        source = source_of(self.unit, declared)
-        if source is None:
-            return declared
-        return f"{source[0]}.{tool.removeprefix(f'{source[0]}_')}"
