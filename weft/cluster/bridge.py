@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -176,7 +177,7 @@ async def main(socket: str, address: str) -> None:
     threading.Thread(target=_watch, args=(stop, loop), daemon=True).start()
     channel = os.dup(1)
     os.dup2(2, 1)  # what Ray prints is no reply
-    await serve(socket, RayWorkers(address), stop, channel)
+    await serve(socket, RayWorkers(address, partial(os._exit, 1)), stop, channel)
     folder = Path(socket).parent
     if folder.name.startswith(FOLDER_PREFIX):  # its owner may have been killed
         shutil.rmtree(folder, ignore_errors=True)
