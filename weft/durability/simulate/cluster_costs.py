@@ -1,8 +1,8 @@
 """The costs that `weft simulate --nodes` rests on, measured on two cores, 2026-11-28.
 
 Steps, nodes, journals and content: `python -m evals.simulation --only cluster`, as committed in
-docs/benchmarks/simulation_cluster.json. Messages: `python -m evals.cluster`, an early and busier run
-than that of docs/benchmarks/cluster.json; each constant names its row.
+docs/benchmarks/simulation_cluster.json. Messages: an early run of `python -m evals.cluster`, busier
+than that in docs/benchmarks/cluster.json; each constant names its row.
 """
 
 from __future__ import annotations
