@@ -60,7 +60,8 @@ JOURNALS: Final[Mapping[JournalKind, _Journal]] = {
 """By kind of journal. Content is in a folder that all machines share, or on the same server."""
 _SCHEDULER: Final = StepCost(0.0, 17e-6)
 _MESSAGE: Final = StepCost(40e-6, 83e-6)
-"""`chained_call/weft_ray/step_us`, and `map_100000/weft_ray/dispatch_ms_per_item`."""
+"""An item is `map_100000/weft_ray/dispatch_ms_per_item`; a message with one, both costs together,
+is `chained_call/weft_ray/step_us`. The first value of the latter was timed by hand."""
 _TRIP_S: Final = 1.3e-3
 """`single_call/weft_ray/p50_ms`."""
 _NODE_BYTES: Final = 1_500.0
