@@ -2,45 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from evals.cluster import chaos, dispatch
+from evals.cluster.victims import NODES
 from evals.engine.rows import Row
 from evals.results import environment, title, write_results
 from evals.sectioned import arguments
 from weft.cluster.nodes import ClusterStarter
 from weft.cluster.process import BRIDGES
 
-SECTIONS: Final = ("dispatch", "single", "results", "ray_tasks", "chaos")
+MEASURED: Final = {
+    "dispatch": dispatch.map_rows,
+    "single": dispatch.single_rows,
+    "chain": dispatch.chain_rows,
+    "results": dispatch.result_rows,
+    "ray_tasks": dispatch.task_rows,
+}
+SECTIONS: Final = (*MEASURED, "chaos")
 
 
 def main() -> None:
-    """Start a cluster of a head and three nodes, measure, and end it."""
+    """Measure, kill, and print."""
     asked = arguments("cluster", "Tools of weft on a Ray cluster.", SECTIONS)
     sizes = dispatch.QUICK if asked.quick else dispatch.FULL
-    starter = ClusterStarter()
     rows: list[Row] = []
-    try:
-        starter.head()
-        for _ in range(chaos.NODES):
-            starter.node()
-        cluster = starter.cluster()
-        if "dispatch" in asked.only:
-            rows += dispatch.map_rows(cluster, sizes)
-        if "single" in asked.only:
-            rows += dispatch.single_rows(cluster, sizes)
-        if "results" in asked.only:
-            rows += dispatch.result_rows(cluster, sizes)
-        if "ray_tasks" in asked.only:
-            rows += dispatch.task_rows(cluster, sizes)
-        BRIDGES.close()
-        if "chaos" in asked.only:
-            rows += chaos.chaos_rows(starter, chaos.QUICK if asked.quick else chaos.FULL)
-    finally:
-        BRIDGES.close()
-        starter.cluster().stop()
+    if set(asked.only) - {"chaos"}:
+        rows += measured(asked.only, sizes)
+    if "chaos" in asked.only:
+        rows += chaos.chaos_rows(chaos.QUICK if asked.quick else chaos.FULL)
     about = environment(["ray"])
     print(f"\n{title(about)}\n")
     print(table(rows))
@@ -48,6 +40,22 @@ def main() -> None:
         write_results(asked.json, rows, about)
     if asked.plot:
         draw(rows, asked.plot)
+
+
+def measured(only: Sequence[str], sizes: dispatch.Sizes) -> Iterator[Row]:
+    """The sections `only` on a cluster of a head and three nodes, which is ended."""
+    starter = ClusterStarter()
+    try:
+        starter.head()
+        for _ in range(NODES):
+            starter.node()
+        cluster = starter.cluster()
+        for name, section in MEASURED.items():
+            if name in only:
+                yield from section(cluster, sizes)
+    finally:
+        BRIDGES.close()
+        starter.cluster().stop()
 
 
 def table(rows: Sequence[Row]) -> str:

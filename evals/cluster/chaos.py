@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
-import random
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from evals.cluster.dispatch import ray_of
+from evals.cluster.stores import REDIS, database, has_redis, redis_server
+from evals.cluster.victims import NODES, Victims
 from evals.engine.rows import Row
-from weft.agents.process_tree import VARIABLE, kill_group
-from weft.cluster.nodes import ClusterNode, ClusterStarter
-
-NODES: Final = 3
-_FREEZE_S: Final = 8.0
-_TOOLS: Final = "evals.cluster.programs"
+from weft.cluster.nodes import ClusterStarter
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,127 +43,68 @@ FULL: Final = Chaos(1_000, 60, 30, 10, 320, 1.0, 7_200.0)
 QUICK: Final = Chaos(150, 60, 30, 10, 40, 1.5, 300.0)
 
 
-class Victims:
-    """Everything that may be killed: each method kills one, and repairs what does not by itself."""
+def chaos_rows(chaos: Chaos, seed: int = 7) -> Iterator[Row]:
+    """Run the programs under kills, and say what was lost, doubled, or unknown and not told.
 
-    def __init__(self, starter: ClusterStarter, folder: Path, seed: int) -> None:
-        self._starter = starter
-        self._folder = folder
-        self._random = random.Random(seed)
-        self.frozen: list[tuple[float, int]] = []
-        self.counts: Counter[str] = Counter()
-        self.program: subprocess.Popen[bytes] | None = None
-
-    def start_program(self) -> None:
-        """Start weft, or start it again."""
-        log = (self._folder / "weft.log").open("ab")
-        with log:
-            self.program = subprocess.Popen(
-                [sys.executable, "-m", _TOOLS, str(self._folder)], stderr=log, stdout=log
-            )
-
-    def strike(self) -> None:
-        """Kill or freeze one thing."""
-        kinds: list[Callable[[], bool]] = [
-            *[self._worker] * 5,
-            *[self._freeze] * 2,
-            *[self._bridge] * 2,
-            self._weft,
-            self._raylet,
-        ]
-        kind = self._random.choice(kinds)
-        if kind():
-            self.counts[kind.__name__.removeprefix("_")] += 1
-
-    def thaw(self, *, all_of_them: bool = False) -> None:
-        """Let frozen processes go on, when their time has come."""
-        now = time.monotonic()
-        for until, pid in list(self.frozen):
-            if all_of_them or now > until:
-                self.frozen.remove((until, pid))
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGCONT)
-
-    def _workers(self) -> list[int]:
-        found = [pid for pid, name in _processes() if b"ray::WorkerProcess" in name]
-        return [pid for pid in found if any(_is_of(pid, node) for node in self._starter.nodes)]
-
-    def _worker(self) -> bool:
-        found = self._workers()
-        return bool(found) and _kill(self._random.choice(found))
-
-    def _freeze(self) -> bool:
-        found = self._workers()
-        if not found:
-            return False
-        pid = self._random.choice(found)
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGSTOP)
-            self.frozen.append((time.monotonic() + _FREEZE_S, pid))
-        return True
-
-    def _bridge(self) -> bool:
-        found = [pid for pid, name in _processes() if b"weft.cluster.bridge" in name]
-        found = [pid for pid in found if self.program and _parent(pid) == self.program.pid]
-        return bool(found) and _kill(found[0])
-
-    def _weft(self) -> bool:
-        if self.program is None or self.program.poll() is not None:
-            return False
-        self.program.kill()
-        self.program.wait()
-        self.start_program()
-        return True
-
-    def _raylet(self) -> bool:
-        nodes = [node for node in self._starter.nodes[1:] if node.is_alive]
-        if len(nodes) < NODES:
-            return False
-        node = self._random.choice(nodes)
-        found = [
-            pid for pid, name in _processes() if b"raylet/raylet" in name and _is_of(pid, node)
-        ]
-        killed = bool(found) and _kill(found[0])
-        kill_group(node.pid, node.mark)
-        self._starter.nodes.remove(node)
-        self._starter.node()
-        return killed
+    One half of the programs runs on a cluster whose control store has its state in Redis.
+    """
+    found: Counter[str] = Counter()
+    kills: Counter[str] = Counter()
+    kept = [False, True] if has_redis() else [False]
+    began = time.monotonic()
+    half = replace(chaos, programs=chaos.programs // len(kept), kills=chaos.kills // len(kept))
+    for at, keeps_state in enumerate(kept):
+        with tempfile.TemporaryDirectory(prefix="weft-chaos-") as name, ExitStack() as opened:
+            folder = Path(name)
+            if keeps_state:
+                opened.enter_context(redis_server(folder))
+            address = opened.enter_context(database())
+            kills += _suffer(half, folder, seed + at, address, keeps_state=keeps_state)
+            found += verdict(folder, half)
+    wall = time.monotonic() - began
+    for metric in ("lost", "doubled", "unknown_untold", "unknown_told", "unended", "failed"):
+        yield Row("chaos", "weft_ray", metric, found[metric], "nodes")
+    programs = half.programs * len(kept)
+    yield Row("chaos", "weft_ray", "programs", programs, "programs")
+    yield Row("chaos", "weft_ray", "nodes", half.nodes * len(kept), "nodes")
+    yield Row("chaos", "weft_ray", "kills", sum(kills.values()), "kills")
+    for kind, count in sorted(kills.items()):
+        yield Row("chaos", "weft_ray", f"kills_{kind}", count, "kills")
+    yield Row("chaos", "weft_ray", "wall_s", wall, "s")
 
 
-def chaos_rows(starter: ClusterStarter, chaos: Chaos, seed: int = 7) -> Iterator[Row]:
-    """Run the programs under kills, and say what was lost, doubled, or unknown and not told."""
-    with tempfile.TemporaryDirectory(prefix="weft-chaos-") as name:
-        folder = Path(name)
+def _suffer(
+    chaos: Chaos, folder: Path, seed: int, address: str | None, *, keeps_state: bool
+) -> Counter[str]:
+    """Run the programs on a cluster of their own; the kills, by kind."""
+    starter = ClusterStarter(passed=[REDIS] if keeps_state else [])
+    try:
+        starter.head()
+        for _ in range(NODES):
+            starter.node()
         ray = ray_of(starter.cluster())
         given = {"address": ray.address, "content": str(ray.content)}
         about = {
             "ray": {**given, "token_file": str(ray.token_file)},
+            "journal": address or str(folder / "journal.sqlite"),
             **{key: getattr(chaos, key) for key in ("programs", "pure", "booked", "charged")},
         }
         (folder / "about.json").write_text(json.dumps(about), "utf-8")
-        victims = Victims(starter, folder, seed)
-        began = time.monotonic()
+        victims = Victims(starter, folder, seed, address, keeps_state=keeps_state)
         victims.start_program()
         try:
-            _torment(victims, chaos, began)
+            _torment(victims, chaos, time.monotonic())
         finally:
             victims.thaw(all_of_them=True)
             if victims.program is not None:
                 victims.program.kill()
                 victims.program.wait()
-        wall = time.monotonic() - began
-        found = verdict(folder, chaos)
-        log = (folder / "weft.log").read_text("utf-8", "replace")
-        if log.strip():
-            print(log[-2_000:], file=sys.stderr)
-    for metric in ("lost", "doubled", "unknown_untold", "unknown_told", "unended", "failed"):
-        yield Row("chaos", "weft_ray", metric, found[metric], "nodes")
-    yield Row("chaos", "weft_ray", "programs", chaos.programs, "programs")
-    yield Row("chaos", "weft_ray", "nodes", chaos.nodes, "nodes")
-    yield Row("chaos", "weft_ray", "kills", sum(victims.counts.values()), "kills")
-    for kind, count in sorted(victims.counts.items()):
-        yield Row("chaos", "weft_ray", f"kills_{kind}", count, "kills")
-    yield Row("chaos", "weft_ray", "wall_s", wall, "s")
+    finally:
+        starter.cluster().stop()
+    log = (folder / "weft.log").read_text("utf-8", "replace")
+    if log.strip():
+        print(log[-2_000:], file=sys.stderr)
+    return victims.counts
 
 
 def _torment(victims: Victims, chaos: Chaos, began: float) -> None:
@@ -239,28 +174,3 @@ def _judged(kind: str, outcome: list[str], acts: int) -> str:
     if kind == "charge" and error == "EffectUnknown":
         return "unknown_told"
     return "unknown_untold" if kind == "charge" and acts else "failed"
-
-
-def _processes() -> Iterator[tuple[int, bytes]]:
-    for place in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            yield int(place.name), (place / "cmdline").read_bytes()
-
-
-def _is_of(pid: int, node: ClusterNode) -> bool:
-    with suppress(OSError):
-        return f"{VARIABLE}={node.mark}".encode() in Path(f"/proc/{pid}/environ").read_bytes()
-    return False
-
-
-def _parent(pid: int) -> int:
-    with suppress(OSError):
-        return int(Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[1])
-    return 0
-
-
-def _kill(pid: int) -> bool:
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-        return True
-    return False

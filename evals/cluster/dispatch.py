@@ -23,6 +23,9 @@ from weft.cluster.tools import RayTools
 
 HERE: Final = Path(__file__).parent
 _MIB: Final = 1024 * 1024
+CHAINS: Final = (20, 220)
+"""Calls of a short and of a long chain: what they cost beside their calls cancels out."""
+_CHAIN_ROUNDS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,43 @@ def single_rows(cluster: LocalCluster, sizes: Sizes) -> Iterator[Row]:
     times = asyncio.run(measure())
     yield Row("single_call", "weft_ray", "p50_ms", median(times), "ms")
     yield Row("single_call", "weft_ray", "p95_ms", quantiles(times, n=20)[-1], "ms")
+
+
+def chain_rows(cluster: LocalCluster, sizes: Sizes) -> Iterator[Row]:
+    """Calls of a program that wait for one another: the step of one message with one item.
+
+    Processor time of weft's process for one more call of a chain, beyond the same chain here.
+    """
+    ray = ray_of(cluster)
+    flows = [weft.loads(_chain(length), str(HERE / "chain.yaml")) for length in CHAINS]
+    for flow in flows:
+        flow.run_sync(n=1, on=ray)  # workers and code are there
+    steps = []
+    for _ in range(_CHAIN_ROUNDS * sizes.rounds):
+        far = [_busy_s(flow, ray) for flow in flows]
+        near = [_busy_s(flow, "local") for flow in flows]
+        steps.append((far[1] - far[0]) - (near[1] - near[0]))
+    step = median(steps) / (CHAINS[1] - CHAINS[0])
+    yield Row("chained_call", "weft_ray", "step_us", step * 1e6, "us")
+
+
+def _chain(length: int) -> str:
+    calls = [
+        f'  c{n}: {{tool: noop, with: {{n: "{{{{ {f"c{n - 1}" if n else "n"} }}}}"}}}}'
+        for n in range(length)
+    ]
+    head = ["name: chain", "inputs: {n: integer}", 'tools: {noop: "./tools.py:noop"}']
+    head += ["run: {durability: none}", "nodes:"]
+    return "\n".join([*head, *calls, f'outputs: {{n: "{{{{ c{length - 1} }}}}"}}'])
+
+
+def _busy_s(flow: weft.Flow, on: object) -> float:
+    began = time.process_time()
+    result = flow.run_sync(n=1, on=on)
+    busy = time.process_time() - began
+    if result.outputs["n"] != 1:
+        raise AssertionError("the chain has another result")
+    return busy
 
 
 def result_rows(cluster: LocalCluster, sizes: Sizes) -> Iterator[Row]:

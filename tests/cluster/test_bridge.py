@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ from weft.agents.tools import Tool, Toolbox, tool, tool_logs
 from weft.cluster.dispatch import MAX_BATCH, MAX_SENDINGS
 from weft.cluster.link import BridgeLink
 from weft.cluster.process import BRIDGES
+from weft.cluster.ray_workers import RayWorkers
 from weft.cluster.settings import Pool, Ray
 from weft.cluster.tools import RayTools
 from weft.core.call_context import keyed
@@ -452,3 +454,57 @@ def test_other_errors_of_a_worker_are_no_end_of_others(tmp_path: Path) -> None:
     failed, done = run(tmp_path, case, far_tools.unsure)
     assert isinstance(failed, ToolRaised)
     assert done == 1
+
+
+def node(name: str, *, alive: bool = True) -> dict[str, Any]:
+    address = f"127.0.0.{len(name)}"
+    return {
+        "NodeID": name,
+        "NodeManagerAddress": address,
+        "Alive": alive,
+        "Resources": {"CPU": 1.0},
+    }
+
+
+class FakeRay:
+    """As much of Ray as a driver asks before it starts a worker."""
+
+    def __init__(self) -> None:
+        self.known = [node("mine"), node("another")]
+
+    def init(self, **_: object) -> None:
+        pass
+
+    def remote(self, kind: type) -> type:
+        return kind
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return self.known
+
+    def get_runtime_context(self) -> SimpleNamespace:
+        return SimpleNamespace(get_node_id=lambda: "mine")
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        pytest.param([node("mine", alive=False), node("another")], id="its node is dead"),
+        pytest.param([node("third")], id="another cluster has the address"),
+    ],
+)
+def test_a_driver_that_the_cluster_does_not_know_ends(
+    known: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray, lost = FakeRay(), []
+    monkeypatch.setitem(sys.modules, "ray", ray)
+
+    async def main() -> None:
+        workers = RayWorkers("127.0.0.2:6379", lambda: lost.append(True))
+        await workers.connect()
+        assert await workers.nodes(()) == ["another", "mine"]
+        assert not lost
+        ray.known = known
+        await workers.nodes(())
+        assert lost
+
+    asyncio.run(main())

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+import weft
+from evals.cluster import programs
 from evals.cluster.chaos import Chaos, verdict
 
 CHAOS = Chaos(programs=1, pure=2, booked=1, charged=1, kills=0, pause_s=1.0, limit_s=1.0)
@@ -60,3 +64,26 @@ def test_what_went_wrong_is_counted(
 
 def test_a_program_without_an_end_is_counted(tmp_path: Path) -> None:
     assert verdict(tmp_path, CHAOS)["unended"] == 1
+
+
+def test_a_program_that_was_killed_after_its_end_is_read_from_the_journal(tmp_path: Path) -> None:
+    inputs = {
+        "program": 0,
+        "ledger": str(tmp_path / "ledger"),
+        "pure": [0, 1],
+        "booked": [0],
+        "charged": [0],
+    }
+    flow = weft.load(programs.HERE / "chaos.yaml")
+
+    async def end_twice(journal: object) -> None:
+        for _ in range(2):
+            result = await programs.ended(flow, "p0", inputs, journal, "local")
+            programs.write(tmp_path / "0.json", result)
+            assert {kind: count for kind, count in verdict(tmp_path, CHAOS).items() if count} == {
+                "sound": 2
+            }
+
+    with closing(weft.open_journal(tmp_path / "journal.sqlite")) as journal:
+        asyncio.run(end_twice(journal))
+    assert len((tmp_path / "ledger").read_text("ascii").splitlines()) == 2

@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Coroutine, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -200,7 +201,7 @@ def _served(what: str, address: str) -> tuple[Awaitable[None], BridgeServer]:
         return placer.connect(), ReplicaBridge(placer)
     from weft.cluster.ray_workers import RayWorkers
 
-    workers = RayWorkers(address)
+    workers = RayWorkers(address, partial(os._exit, 1))
     return workers.connect(), Bridge(workers)
 
 

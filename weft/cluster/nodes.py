@@ -124,9 +124,12 @@ class ClusterStarter:
         self._passed = tuple(passed)
 
     def head(self) -> None:
-        """Start the head, without processors. Raises: `ClusterError`."""
+        """Start the head, without processors; another one at the same address.
+
+        Raises: `ClusterError`.
+        """
         host = "127.0.0.2"
-        self.address = f"{host}:{free_port(host)}"
+        self.address = self.address or f"{host}:{free_port(host)}"
         port = self.address.rpartition(":")[2]
         ray = Path(self.folder, "ray")
         options = ["--head", f"--port={port}", "--num-cpus=0", f"--temp-dir={ray}"]

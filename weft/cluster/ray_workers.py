@@ -83,11 +83,15 @@ def _connect(address: str) -> None:
 class RayWorkers:
     """Implements `Workers` in the cluster at `address`, as a driver of it.
 
-    The token comes from Ray's own variables, which the bridge's parent sets.
+    The token comes from Ray's own variables, which the bridge's parent sets. `lost` is called when
+    the cluster knows the driver no longer: its node is dead, or there is another cluster. Ray would
+    let it ask for workers for ever.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, lost: Callable[[], None]) -> None:
         self._address = address
+        self._lost = lost
+        self._node = ""
         self._actor: Any = None
         self._names: dict[str, str] = {}
 
@@ -95,6 +99,7 @@ class RayWorkers:
         import ray
 
         await connect_driver(self._address)
+        self._node = str(ray.get_runtime_context().get_node_id())
         remote: Callable[..., Any] = ray.remote
         self._actor = remote(WorkerProcess)
 
@@ -104,6 +109,8 @@ class RayWorkers:
         found = await asyncio.to_thread(ray.nodes)
         alive = [each for each in found if each["Alive"]]
         addresses = {str(each["NodeID"]): str(each["NodeManagerAddress"]) for each in alive}
+        if self._node not in addresses:
+            self._lost()
         for node in addresses.keys() - self._names.keys():
             self._names[node] = node_name(self._address, addresses[node])
         wanted = labels or ("CPU",)

@@ -65,11 +65,15 @@ class Load:
             await SubmittedRun(RunId(f"r{number}"), self._journal).result()
 
     def kill(self, worker: WorkerProcess) -> None:
-        entries = queue_of(self._journal).entries(("running",))
+        held = self._held_by(worker)
         now = datetime.now(UTC)
         worker.kill()
-        mine = [entry.run for entry in entries if f"process {worker.pid} " in entry.holder]
-        self.orphans += [(run, now) for run in mine]
+        held |= self._held_by(worker)  # a server keeps the claim that came last
+        self.orphans += [(run, now) for run in sorted(held)]
+
+    def _held_by(self, worker: WorkerProcess) -> set[RunId]:
+        entries = queue_of(self._journal).entries(("running",))
+        return {entry.run for entry in entries if f"process {worker.pid} " in entry.holder}
 
 
 PATIENCE_S = 120.0
@@ -158,14 +162,30 @@ def check(
             place = number, item
             # Each further execution replaces one that a killed worker did not bring to an end.
             assert executed[place] - 1 <= by_killed[place] <= executed[place]
-    delays = sorted(delay for orphan in load.orphans if (delay := resumed(journal, *orphan)))
+    delays, twice = takeovers(journal, load.orphans)
     print(
         f"{len(killed)} kills, {load.submitted} runs, {parts} parts continued, {len(lines)} "
         f"executions of {load.submitted * ITEMS} items; {len(delays)} runs of killed workers were "
-        f"continued after {median(delays):.2f} s (median), {delays[-1]:.2f} s (longest)"
+        f"continued after {median(delays):.2f} s (median), {delays[-1]:.2f} s (longest); apart from"
+        f" {len(twice)} whose next worker was killed before it began: {twice[-1:] or 'none'}"
     )
     assert parts
+    assert delays[-1] < 2 * LEASE_S, "a run waited for more than one lease"
     assert all(entry.state == "ended" for entry in queue_of(journal).entries())
+
+
+def takeovers(
+    journal: Journal, orphans: list[tuple[RunId, datetime]]
+) -> tuple[list[float], list[float]]:
+    """How long runs waited for their next part; and those whose next worker was killed, too."""
+    once: list[float] = []
+    twice: list[float] = []
+    for run, killed in orphans:
+        delay = resumed(journal, run, killed)
+        if delay is not None:
+            later = [(at - killed).total_seconds() for other, at in orphans if other == run]
+            (twice if any(0 < at < delay for at in later) else once).append(delay)
+    return sorted(once), sorted(twice)
 
 
 def resumed(journal: Journal, run: RunId, killed: datetime) -> float | None:

@@ -9,8 +9,9 @@ import pytest
 
 from tests.durability.journal.lines import RUN, header, line, read
 from weft.core.errors import RunBusy, StoreError, UnknownReference
-from weft.core.ids import NodeId
+from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import Letter
+from weft.core.ports.queue import QueueTerms
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed (extra `postgres`)")
 
@@ -99,6 +100,25 @@ def test_closing_ends_the_leases(dsn: str, two: PostgresJournal) -> None:
     one.begin(header())
     one.close()
     two.claim(RUN)
+
+
+def test_a_run_that_was_stopped_has_no_lease_to_wait_for(dsn: str, one: PostgresJournal) -> None:
+    limit = QueueTerms("v1", concurrency_key="k", concurrency_limit=1, max_attempts=1)
+    asked = (("default",), ("v1",))
+    one.queue.submit(header(RunId("a")), limit)
+    one.queue.submit(header(RunId("b")), limit)
+    first = one.queue.take(*asked)
+    assert first is not None
+    assert first.run == "a"
+    expire(dsn)
+    second = one.queue.take(*asked)  # the worker of `a` has died, so that is stopped
+    assert second is not None
+    assert second.run == "b"
+    one.queue.requeue(RunId("a"))
+    assert one.queue.take(*asked) is None  # its limit is full
+    wait_s = one.queue.wait_s(*asked)
+    assert wait_s is not None
+    assert wait_s > 1.0  # until `b` may be taken: a worker would look again and again at 0
 
 
 def test_a_database_of_an_older_copy_is_told(dsn: str, one: PostgresJournal) -> None:

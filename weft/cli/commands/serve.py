@@ -174,9 +174,7 @@ def serve(
 
 def _cluster(on: str | None, *, foreground: bool) -> Ray | None:
     """The cluster that serves; None: this machine. Raises: `typer.BadParameter`."""
-    from weft.workflow.document.spec.settings import RunSpec
-
-    ray = placement(on, RunSpec())
+    ray = placement(on)
     if ray is None or ray == "local":
         return None
     if not foreground:

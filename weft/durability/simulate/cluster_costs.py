@@ -1,9 +1,8 @@
 """The costs that `weft simulate --nodes` rests on, measured on two cores, 2026-11-28.
 
 Steps, nodes, journals and content: `python -m evals.simulation --only cluster`, as committed in
-docs/benchmarks/simulation_cluster.json. Messages: an item and the way to a machine and back from an
-early, busier run of `python -m evals.cluster` (cluster.json has a quieter one, with less for an
-item); a message by itself from the processor time of chains of 20 and 220 remote calls, by hand.
+docs/benchmarks/simulation_cluster.json. Messages: an early run of `python -m evals.cluster`, busier
+than that in docs/benchmarks/cluster.json; each constant names its row.
 """
 
 from __future__ import annotations
@@ -61,7 +60,10 @@ JOURNALS: Final[Mapping[JournalKind, _Journal]] = {
 """By kind of journal. Content is in a folder that all machines share, or on the same server."""
 _SCHEDULER: Final = StepCost(0.0, 17e-6)
 _MESSAGE: Final = StepCost(40e-6, 83e-6)
+"""An item is `map_100000/weft_ray/dispatch_ms_per_item`; a message with one, both costs together,
+is `chained_call/weft_ray/step_us`. The first value of the latter was timed by hand."""
 _TRIP_S: Final = 1.3e-3
+"""`single_call/weft_ray/p50_ms`."""
 _NODE_BYTES: Final = 1_500.0
 
 

@@ -143,6 +143,11 @@ def expire(db: Connection, lease: RunLease) -> bool:
     return db.execute(query, (lease.no, lease.token)).rowcount > 0
 
 
+def forget(db: Connection, no: int) -> None:
+    """Let no worker wait for the end of a lease that has expired; within a transaction."""
+    db.execute("UPDATE weft_leases SET expires = '-infinity' WHERE run = %s", (no,))
+
+
 def give_back(connections: PostgresPool, leases: Sequence[RunLease]) -> None:
     """Expire leases now. Raises: `StoreError`."""
     query = """UPDATE weft_leases SET expires = '-infinity'

@@ -293,6 +293,7 @@ def _chosen(db: Connection, given: Mapping[str, object]) -> QueueCandidate | Non
                 return one
             query_stop = "UPDATE weft_queue SET state = 'stopped', reason = %s WHERE run = %s"
             db.execute(query_stop, (worn_out(one.attempts), one.no))
+            leases.forget(db, one.no)
         elif one.limit is None or _has_room(db, one.key, one.limit):
             return one
         else:
