@@ -20,7 +20,7 @@ BUDGET: Final[dict[str, tuple[int, int]]] = {
     "weft": (1_045, 157_000),
     "weft/agents": (80, 11_500),
     "weft/cli": (84, 10_000),
-    "weft/cluster": (22, 3_900),
+    "weft/cluster": (22, 4_000),
     "weft/core": (52, 7_000),
     "weft/decoding": (152, 24_700),
     "weft/durability": (52, 9_200),

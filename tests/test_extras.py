@@ -85,6 +85,7 @@ _BARE: dict[tuple[str, ...], tuple[int, str]] = {
     ("diff", "a", "b"): (0, ""),
     ("simulate", "a"): (0, ""),
     ("answer", "a", "b", "1"): (2, ""),
+    ("signal", "a", "b", "--value", "1"): (2, ""),
     ("submit", "plain.yaml", "--key", "q"): (0, "q"),
     ("queue", "list"): (0, "queued"),
     ("schedule", "list"): (0, "there are none"),
