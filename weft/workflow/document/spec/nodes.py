@@ -288,6 +288,9 @@ class WorkflowNode(BaseNode):
     max_depth: Annotated[int, Field(ge=1, le=MAX_DEPTH)] | None = optional(
         "The workflow may run itself, directly or through others, so many levels deep."
     )
+    seed: int | str | None = optional(
+        "Seeds the model calls inside that have no seed of their own, each node differently."
+    )
 
 
 class AskNode(BaseNode):
