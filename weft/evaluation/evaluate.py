@@ -15,9 +15,9 @@ from weft.engine.analysis.trace import Trace
 from weft.evaluation.case import SHARES
 from weft.evaluation.dataset import DataLike, Dataset, cases
 from weft.evaluation.metrics import MetricsLike, from_here, metrics_of
+from weft.evaluation.notes import NOTES
 from weft.evaluation.program import (
     ITEMS,
-    NOTES,
     RUN,
     WIDTH,
     EvaluationProgram,
@@ -97,12 +97,10 @@ async def evaluate(
         max_errors=max_errors,
         environment={"prepare": prepare, "check": check, "tear_down": tear_down},
     )
-    run, trace = EvaluationRun(program), Trace()
+    run = EvaluationRun(program)
     given: dict[str, Any] = {key: value for key, value in settings.items() if value is not None}
-    listeners = [*given.pop("listeners", ()), trace]
-    started = run.start({**given, "listeners": listeners}, resume=resume)
-    await started.wait()
-    return run.result(trace)
+    await run.start(given, resume).wait()
+    return run.result()
 
 
 def evaluate_sync(*given: Any, **named: Any) -> EvaluationResult:
@@ -174,12 +172,13 @@ def _dataset(
 
 
 class EvaluationRun:
-    """One run of an evaluation: `start` prepares it, `result` reads it from its trace."""
+    """One run of an evaluation: `start` prepares it, `result` reads it when it has ended."""
 
     def __init__(self, program: EvaluationProgram) -> None:
         self.program = program
         self.unit = program.composed()
         self._items = program.items()
+        self._trace = Trace()
         self._run: FlowRun[Any] | None = None
 
     def start(self, settings: Mapping[str, Any], resume: str | None = None) -> FlowRun[Any]:
@@ -189,7 +188,7 @@ class EvaluationRun:
         """
         given = dict(settings)
         cap = ErrorCap(self.program.max_errors)
-        given["listeners"] = [*given.get("listeners", ()), *cap.listeners]
+        given["listeners"] = [*given.get("listeners", ()), self._trace, *cap.listeners]
         if resume is None:
             given["notes"] = {**self.program.notes(), **given.get("notes", {})}
             run: FlowRun[Any] = FlowRun(self.unit, {ITEMS: self._items}, RunSettings(**given))
@@ -201,13 +200,15 @@ class EvaluationRun:
     def _resumed(self, run: str, settings: dict[str, Any]) -> FlowRun[Any]:
         with journal_or_own(settings.pop("journal", None)) as (journal, own):
             claimed = claim_run(journal, run, unit=self.unit)
+            for event in claimed.history.events:
+                self._trace(event)
             return resume_run(claimed, own=own, **settings)
 
-    def result(self, trace: Trace) -> EvaluationResult:
+    def result(self) -> EvaluationResult:
         """The evaluation as far as it has come."""
         run = "" if self._run is None else self._run.id
         notes = {NOTES: self.program.notes()[NOTES]}
-        return evaluation_of(run, notes, self._items, trace, self.program.metrics)
+        return evaluation_of(run, notes, self._items, self._trace, self.program.metrics)
 
 
 class ErrorCap:

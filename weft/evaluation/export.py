@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 from xml.etree import ElementTree as ET
 
+from weft.core.errors import InputError
 from weft.core.redaction import hidden
+from weft.core.values import Usage
 from weft.evaluation.compare import EvaluationComparison, MetricComparison
-from weft.evaluation.result import CaseResult, EvaluationResult
+from weft.evaluation.metric import Score
+from weft.evaluation.result import CaseResult, CaseStatus, EvaluationResult
 from weft.evaluation.statistics import Interval
 
 PASSED = 0.5
 """The least score of a case that counts as passed in a JUnit report."""
 
 
-def evaluation_data(result: EvaluationResult, *, cases: bool = True) -> dict[str, Any]:
-    """The evaluation as plain data; numbers that do not exist are null."""
+def evaluation_data(result: EvaluationResult, *, outputs: bool = True) -> dict[str, Any]:
+    """The evaluation as plain data; numbers that do not exist are null.
+
+    Without `outputs` it is what a baseline needs: see `read_evaluation_file`.
+    """
     usage = result.case_usage
     summaries = {name: result.summary(name) for name in result.metrics}
     found = {
@@ -49,13 +57,12 @@ def evaluation_data(result: EvaluationResult, *, cases: bool = True) -> dict[str
             "with_metrics_cost_usd": result.usage.money,
         },
     }
-    if cases:
-        found["cases"] = [_case_data(case) for case in result.cases]
+    found["cases"] = [_case_data(case, outputs) for case in result.cases]
     data: dict[str, Any] = hidden(found)
     return data
 
 
-def _case_data(case: CaseResult) -> dict[str, Any]:
+def _case_data(case: CaseResult, outputs: bool) -> dict[str, Any]:
     scores = {
         name: {"value": score.value, "feedback": score.feedback, "parts": dict(score.parts)}
         for name, score in case.scores.items()
@@ -68,11 +75,59 @@ def _case_data(case: CaseResult) -> dict[str, Any]:
         "scores": scores,
         "unscored": dict(case.unscored),
         "reason": case.reason,
-        "outputs": case.outputs,
+        **({"outputs": case.outputs} if outputs else {}),
         "wall_s": case.wall_s,
         "tokens": case.usage.tokens,
         "cost_usd": case.usage.money,
     }
+
+
+def read_evaluation_file(path: Path) -> EvaluationResult:
+    """The evaluation in a JSON file of `weft eval --json`. Raises: `InputError`."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        usage = data["usage"]
+        return EvaluationResult(
+            str(data["run"]),
+            str(data["flow"]),
+            dict(data["data"]),
+            tuple(map(str, data["metrics"])),
+            str(data["main"]),
+            int(data["replicates"]),
+            tuple(map(_case_from, data["cases"])),
+            Usage(
+                int(usage["with_metrics_tokens"]),
+                money=float(usage["with_metrics_cost_usd"]),
+            ),
+            float(data["wall_s"]["run"]),
+            bool(data["finished"]),
+        )
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        hint = "weft eval show RUN --json writes one"
+        raise InputError(f"{path} is no evaluation: {error!r:.80}", hint=hint) from error
+
+
+def _case_from(data: Mapping[str, Any]) -> CaseResult:
+    if data["status"] not in get_args(CaseStatus):
+        raise ValueError(data["status"])
+    scores = {
+        str(name): Score(float(each["value"]), str(each["feedback"]), dict(each["parts"]))
+        for name, each in data["scores"].items()
+    }
+    return CaseResult(
+        str(data["id"]),
+        int(data["replicate"]),
+        data["status"],
+        str(data["group"]),
+        scores,
+        dict(data["unscored"]),
+        str(data["reason"]),
+        data.get("outputs"),
+        float(data["wall_s"]),
+        Usage(int(data["tokens"]), money=float(data["cost_usd"])),
+    )
 
 
 def comparison_data(found: EvaluationComparison) -> dict[str, Any]:
@@ -162,7 +217,11 @@ def _verdict(case: CaseResult, main: str) -> tuple[str, str] | None:
 def _xml(text: object) -> str:
     """The text without characters that XML has no place for, and without secrets."""
     shown = str(hidden(text))[:2000]
-    return "".join(
-        each if each in "\t\n" or (" " <= each and not "\ud800" <= each <= "\udfff") else "?"
-        for each in shown
-    ).replace("\ufffe", "?").replace("\uffff", "?")
+    return (
+        "".join(
+            each if each in "\t\n" or (each >= " " and not "\ud800" <= each <= "\udfff") else "?"
+            for each in shown
+        )
+        .replace("\ufffe", "?")
+        .replace("\uffff", "?")
+    )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
-from weft.core.errors import InputError, UnknownReference
+from weft.core.errors import InputError
 from weft.core.ports.journal import Journal
-from weft.evaluation.compare import EvaluationComparison, compare_evaluations
-from weft.evaluation.record import is_evaluation, read_evaluation
+from weft.evaluation.compare import EvaluationComparison
+from weft.evaluation.export import read_evaluation_file
+from weft.evaluation.notes import SUFFIX, is_evaluation
+from weft.evaluation.record import read_evaluation
 from weft.evaluation.result import EvaluationResult
 from weft.workflow.history.run_history import LAST, find_run, read_history
 
@@ -30,17 +34,14 @@ class EvaluationGate:
     ) -> tuple[str, ...]:
         """Why the evaluation does not pass, in sentences; empty: it passes.
 
-        Raises: `InputError` without a baseline to be no worse than.
+        Without a comparison nothing is worse.
         """
         found = []
         if not result.finished:
             found.append(f"{result.counts()['unfinished']:,} results are missing")
         if self.fail_below is not None and not result.score >= self.fail_below:
             found.append(f"{result.main} is {result.score:.4g}, below {self.fail_below:g}")
-        if self.fail_if_worse:
-            if comparison is None:
-                hint = "name one: --baseline RUN, or --baseline last"
-                raise InputError("there is no baseline to be no worse than", hint=hint)
+        if self.fail_if_worse and comparison is not None:
             main = comparison.main
             if main.verdict == "worse" and main.difference.mean < -self.margin:
                 found.append(
@@ -50,29 +51,33 @@ class EvaluationGate:
         return tuple(found)
 
 
-def find_baseline(journal: Journal, text: str, result: EvaluationResult) -> EvaluationResult:
-    """The evaluation that `text` names; `last`: the last finished one of the same flow before it.
+def find_baseline(
+    journal: Journal, text: str, flow: str, metrics: Iterable[str], besides: str = ""
+) -> EvaluationResult | None:
+    """The evaluation that `text` names: a run, or a JSON file that `weft eval` printed.
 
-    Raises: `UnknownReference` where there is none, `InputError` where the run is no evaluation.
+    `last`: the last finished one of `flow` with one of the `metrics`, if there is one; `besides` is
+    a run that it is not.
+
+    Raises: `UnknownReference` for an unknown run, `InputError` for what is no evaluation, or has
+    none of the metrics.
     """
+    wanted = set(metrics)
     if text != LAST:
-        return read_evaluation(read_history(journal, find_run(journal, text)))
+        if text.endswith(".json"):
+            found = read_evaluation_file(Path(text))
+        else:
+            found = read_evaluation(read_history(journal, find_run(journal, text)))
+        if not wanted & set(found.metrics):
+            hint = f"it has {', '.join(found.metrics)}; this one {', '.join(sorted(wanted))}"
+            raise InputError(f"{text} has no metric to be compared by", hint=hint)
+        return found
     for summary in journal.runs(limit=_MOST_RUNS):
-        if summary.run == result.run or summary.flow != f"{result.flow}-evaluation":
+        if summary.run == besides or summary.flow != f"{flow}{SUFFIX}":
             continue
         history = read_history(journal, summary.run)
         if is_evaluation(history.header.settings):
             found = read_evaluation(history)
-            if found.finished:
+            if found.finished and wanted & set(found.metrics):
                 return found
-    hint = "the first evaluation has nothing to be compared with"
-    raise UnknownReference(f"there is no earlier evaluation of {result.flow}", hint=hint)
-
-
-def compared(
-    journal: Journal, baseline: str | None, result: EvaluationResult
-) -> EvaluationComparison | None:
-    """`result` against its baseline; None without one. Raises: as `find_baseline`."""
-    if baseline is None:
-        return None
-    return compare_evaluations(find_baseline(journal, baseline, result), result)
+    return None

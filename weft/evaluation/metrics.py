@@ -21,8 +21,7 @@ from weft.workflow.runtime.tools.functions import build_error, function_in
 
 MODULE: Final = "weft.evaluation.metric"
 BUILT_IN: Final[Mapping[str, Callable[..., Any]]] = {
-    name: getattr(builtin, name).function
-    for name in ("exact", "numeric", "f1", "schema", "code")
+    name: getattr(builtin, name).function for name in ("exact", "numeric", "f1", "schema", "code")
 }
 JUDGE: Final = "judge"
 CHECK: Final = "check"

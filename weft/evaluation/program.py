@@ -19,6 +19,7 @@ from weft.evaluation.case import Case, seed_of_case
 from weft.evaluation.dataset import Dataset
 from weft.evaluation.judge import ANSWERS
 from weft.evaluation.metrics import CHECK, JUDGE, MODULE, Metric
+from weft.evaluation.notes import NOTES, SUFFIX
 from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.references import check_references
 from weft.workflow.document.spec.settings import RunSpec
@@ -32,8 +33,6 @@ ITEMS: Final = "items"
 """The input with the items of the map."""
 RUN: Final = "run"
 """The workflow under test, inside an item."""
-NOTES: Final = "evaluation"
-"""The key of an evaluation among the settings of a run's record."""
 WIDTH: Final = 64
 """At most so many cases at once, unless said otherwise."""
 _ITEM: Final = re.compile(rf"{CASES}\[(\d+)\](?:/([^/~]+)(?:~\d+)?(?:/(.*))?)?")
@@ -83,6 +82,12 @@ class EvaluationProgram:
     width: int = WIDTH
     max_errors: int | None = None
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the metrics, the main one first."""
+        names = tuple(metric.name for metric in self.metrics)
+        return names if self.environment.check is None else (*names, CHECK)
+
     def items(self) -> list[dict[str, Any]]:
         """The items of the map, the replicates of a case beside each other."""
         return [
@@ -122,7 +127,7 @@ class EvaluationProgram:
         tested = self.unit.document
         path = self._path()
         raw = {
-            "name": f"{tested.name}-evaluation",
+            "name": f"{tested.name}{SUFFIX}",
             "inputs": {ITEMS: {"type": "array", "items": {"type": "object"}}},
             "models": {**_models(tested), **self._judges()},
             "run": _limits(tested.run),

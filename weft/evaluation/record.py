@@ -14,7 +14,8 @@ from weft.core.values import Usage
 from weft.engine.analysis.trace import NodeTrace, Trace
 from weft.evaluation.metric import Score, score_from
 from weft.evaluation.metrics import CHECK, Metric, metrics_of
-from weft.evaluation.program import ITEMS, NOTES, RUN, Environment, item_of, score_node
+from weft.evaluation.notes import NOTES, is_evaluation
+from weft.evaluation.program import ITEMS, RUN, Environment, item_of, score_node
 from weft.evaluation.result import CaseResult, EvaluationResult
 from weft.workflow.compile.node_functions import call_function
 from weft.workflow.history.recorded_workflow import question_folder
@@ -23,11 +24,6 @@ from weft.workflow.runtime.blocking import run_blocking
 
 _AT_ONCE: Final = 8
 """Asynchronous metrics that are computed at once after the run."""
-
-
-def is_evaluation(settings: Mapping[str, Any]) -> bool:
-    """Whether a run with these recorded settings is an evaluation."""
-    return isinstance(settings.get(NOTES), Mapping)
 
 
 def read_evaluation(history: RunHistory, metrics: Sequence[Metric] = ()) -> EvaluationResult:

@@ -24,7 +24,7 @@ def mcnemar_exact(only_a: int, only_b: int) -> float:
     """The two-sided p of the exact McNemar test on discordant pairs (McNemar 1947)."""
     pairs, least = only_a + only_b, min(only_a, only_b)
     tail = sum(math.comb(pairs, count) for count in range(least + 1))
-    return min(1.0, 2 * tail / 2**pairs)
+    return min(1.0, float(2 * tail / 2**pairs))
 
 
 def sign_flip(differences: Sequence[float], *, seed: int = 0, draws: int = 10_000) -> float:
