@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias, overload
 from weft.core.errors import InputError, NodeFailed
 from weft.evaluation.case import SHARES, SPLITS, Case, digest_of, split_of
 from weft.evaluation.rows import Row, called_rows, rows_from, rows_of
+from weft.validation import violation
 from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.expressions import BadExpression, ValueTemplate, value_template
 from weft.workflow.document.inputs import check_inputs, coerce_inputs
@@ -80,7 +81,7 @@ class Dataset(Sequence[Case]):
         if not self._explicit:
             given = {name: value for name, value in given.items() if name in document.inputs}
         try:
-            texts = {name: value for name, value in given.items() if isinstance(value, str)}
+            texts = {name: text for name, text in given.items() if _is_misfit(text, name, document)}
             inputs = check_inputs(document, {**given, **coerce_inputs(document, texts)})
         except InputError as error:
             columns = ", ".join(case.inputs) or "none"
@@ -187,6 +188,12 @@ class _RowMapping:
         if not isinstance(given, Mapping):
             raise InputError(f"{where}: `inputs` is {given!r:.80}", hint="it is a mapping")
         return given
+
+
+def _is_misfit(value: Any, name: str, document: WorkflowDocument) -> bool:
+    """Whether a value is a text where the input is of another type, as all values of CSV are."""
+    declared = document.inputs.get(name)
+    return isinstance(value, str) and declared is not None and bool(violation(value, declared.root))
 
 
 def _column(value: Any, key: str) -> ValueTemplate | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -15,7 +16,7 @@ from weft.engine.analysis.trace import Trace
 from weft.evaluation.case import SHARES
 from weft.evaluation.dataset import DataLike, Dataset, cases
 from weft.evaluation.metrics import MetricsLike, from_here, metrics_of
-from weft.evaluation.notes import NOTES
+from weft.evaluation.notes import NOTES, is_evaluation
 from weft.evaluation.program import (
     ITEMS,
     RUN,
@@ -75,10 +76,11 @@ async def evaluate(
         limit: only so many cases, the first ones
         filter: only rows for which a template is true, `{{ case.topic == 'tea' }}`
         slots: at most so many cases at once
-        max_errors: the run is left when more cases than that have failed
+        max_errors: the run ends when more cases than that have failed
         prepare: the node of the flow that sets up a case's environment: where it fails, the case is
             unscored. Likewise `tear_down`. The value of the node `check` is the metric `check`
-        resume: the run of an evaluation to go on with; finished cases do not run again
+        resume: the run of an evaluation to go on with, with its `slots`; finished cases do not run
+            again
         settings: of the run, as `flow.run` takes them
 
     Raises: `BuildError`, `InputError`, `StoreError`. A case that fails does not raise.
@@ -199,6 +201,12 @@ class EvaluationRun:
 
     def _resumed(self, run: str, settings: dict[str, Any]) -> FlowRun[Any]:
         with journal_or_own(settings.pop("journal", None)) as (journal, own):
+            recorded = journal.header(find_run(journal, run)).settings
+            if not is_evaluation(recorded):
+                hint = "`weft runs` lists the runs"
+                raise InputError(f"{run} is no evaluation", hint=hint)
+            width = recorded[NOTES].get("slots", self.program.width)  # a part of its workflow
+            self.unit = replace(self.program, width=width).composed()
             claimed = claim_run(journal, run, unit=self.unit)
             for event in claimed.history.events:
                 self._trace(event)
@@ -212,7 +220,7 @@ class EvaluationRun:
 
 
 class ErrorCap:
-    """Leaves a run once more than `most` cases have failed; its record can be resumed."""
+    """Ends a run once more than `most` cases have failed; resumed, it tries those again."""
 
     def __init__(self, most: int | None) -> None:
         self._most = most
@@ -232,8 +240,8 @@ class ErrorCap:
             return
         self._failed += 1
         if self._most is not None and self._failed == self._most + 1 and self.run is not None:
-            reason = f"{self._failed} cases have failed, more than max_errors allows"
-            asyncio.get_running_loop().call_soon(self.run.pause, reason)
+            reason = f"more than {self._most} cases have failed (max_errors)"
+            asyncio.get_running_loop().call_soon(self.run.cancel, reason)
 
 
 def read_result(

@@ -71,7 +71,7 @@ def answer_in(outputs: Any, options: Mapping[str, Any], expected: Any = None) ->
 
 
 @tool
-def exact(case: Mapping[str, Any], outputs: Any, options: Mapping[str, Any]) -> Score:
+async def exact(case: Mapping[str, Any], outputs: Any, options: Mapping[str, Any]) -> Score:
     """1 where the answer equals what is expected; texts without the blanks around them.
 
     A text and a number are equal where they are written alike: CSV has only texts.
@@ -99,7 +99,7 @@ def _text(value: Any) -> str:
 
 
 @tool
-def numeric(case: Mapping[str, Any], outputs: Any, options: Mapping[str, Any]) -> Score:
+async def numeric(case: Mapping[str, Any], outputs: Any, options: Mapping[str, Any]) -> Score:
     """1 where the last number in the answer is within the tolerance of the expected one."""
     expected = _last_number(_expected(case))
     if expected is None:
@@ -120,7 +120,7 @@ def _last_number(value: Any) -> float | None:
 
 
 @tool
-def f1(case: Mapping[str, Any], outputs: Any, options: Mapping[str, Any]) -> Score:
+async def f1(case: Mapping[str, Any], outputs: Any, options: Mapping[str, Any]) -> Score:
     """The F1 of the answer's words against the expected ones (Rajpurkar et al., 1606.05250).
 
     Several expected texts in a list: the best of them.
@@ -147,7 +147,7 @@ def _f1(answer: Counter[str], expected: Counter[str]) -> tuple[float, float, flo
 
 
 @tool
-def schema(case: Mapping[str, Any], outputs: Any, options: Mapping[str, Any]) -> Score:
+async def schema(case: Mapping[str, Any], outputs: Any, options: Mapping[str, Any]) -> Score:
     """1 where the answer fits the JSON Schema of the metric, or the case's `expected` one."""
     wanted = options.get("schema") or _expected(case)
     if not isinstance(wanted, Mapping):

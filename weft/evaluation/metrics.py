@@ -57,7 +57,9 @@ class Metric:
     def options(self) -> dict[str, Any]:
         """The options of a built-in metric, as plain data."""
         given: dict[str, Any] = self.spec.model_dump(exclude_none=True, by_alias=True)
-        return {name: value for name, value in given.items() if name not in ("use", "model")}
+        kept = {name: value for name, value in given.items() if name not in ("use", "model")}
+        schema = self.spec.answer_schema  # written out, not as the name of a type
+        return kept if schema is None else {**kept, "schema": schema}
 
     @property
     def recorded(self) -> dict[str, Any]:

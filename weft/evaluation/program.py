@@ -109,6 +109,7 @@ class EvaluationProgram:
             "prepare": self.environment.prepare,
             "check": self.environment.check,
             "tear_down": self.environment.tear_down,
+            "slots": self.width,
             "max_errors": self.max_errors,
         }
         notes = {} if self.in_python else question_notes(self.unit.folder)
@@ -185,6 +186,8 @@ class EvaluationProgram:
         scored = [metric for metric in self.metrics if not metric.after_run]
         if not scored:
             return {"ran": f"{{{{ {RUN} is defined }}}}"}
+        if len(scored) == 1:
+            return f"{{{{ {score_node(scored[0].name)} }}}}"  # one node less than a mapping
         return {metric.name: f"{{{{ {score_node(metric.name)} }}}}" for metric in scored}
 
     def _judges(self) -> dict[str, Any]:
