@@ -41,6 +41,7 @@ FULL: tuple[str, ...] = (
     "decoding/speculative/test_real_model.py",
     "deploy/test_container.py",
     "evals/reasoning/test_code_eval.py",
+    "evaluation/test_kills.py",
     "evals/reasoning/test_live.py",
     "evals/speculative",
     "evals/test_engine_eval.py",
