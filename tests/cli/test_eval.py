@@ -53,6 +53,13 @@ def test_a_fall_below_the_baseline_ends_with_1(monkeypatch: pytest.MonkeyPatch) 
     assert typed("eval", "diff", "same", "last", "--fail-if-worse").exit_code == 1
 
 
+def test_an_evaluation_that_is_not_recorded_has_no_run() -> None:
+    ended = typed("eval", *GIVEN, "--durability", "none", "--limit", "2")
+    assert ended.exit_code == 0, ended.output
+    assert "not recorded" in ended.stdout
+    assert "run sums" not in ended.stdout
+
+
 def test_json_is_one_document_and_a_baseline_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = typed("eval", *GIVEN, "--fail-below", "0.9", "--json", "--replicates", "2")
     assert ended.exit_code == 0, ended.output

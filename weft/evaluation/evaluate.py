@@ -214,7 +214,7 @@ class EvaluationRun:
 
     def result(self) -> EvaluationResult:
         """The evaluation as far as it has come."""
-        run = "" if self._run is None else self._run.id
+        run = self._run.id if self._run is not None and self._run.recorded else ""
         notes = {NOTES: self.program.notes()[NOTES]}
         return evaluation_of(run, notes, self._items, self._trace, self.program.metrics)
 

@@ -55,8 +55,9 @@ class MetricSummary(NamedTuple):
 class EvaluationResult:
     """An evaluation as it is recorded; `cases` has every replicate, in the order of the data.
 
-    `main`: the metric that gates and comparisons look at first. `data`: name, digest and size of
-    the data set. `usage`: of everything, judges included. `wall_s`: of the whole run.
+    `run`: its id, empty where it is not recorded. `main`: the metric that gates and comparisons
+    look at first. `data`: name, digest and size of the data set. `usage`: of everything, judges
+    included. `wall_s`: of the whole run.
     """
 
     run: str

@@ -27,7 +27,8 @@ def print_evaluation(console: Console, result: EvaluationResult) -> None:
     cases = amount(int(result.data.get("cases", 0)), "case")
     head = Text(clean(result.flow), "bold")
     head.append(f"  {clean(str(result.data.get('name', '')))}, {cases}", "default")
-    head.append(f" x {amount(result.replicates, 'replicate')}, run {clean(result.run)}", "dim")
+    recorded = f"run {clean(result.run)}" if result.run else "not recorded"
+    head.append(f" x {amount(result.replicates, 'replicate')}, {recorded}", "dim")
     console.print(head, soft_wrap=True)
     shown = table("metric", ">score", ">95 %", ">cases", ">unscored", "from lowest to highest")
     for name in result.metrics:
