@@ -11,7 +11,7 @@ import pytest
 
 import weft
 from tests.evaluation.flows import QA, answering, rows, sums_folder
-from weft.errors import BuildError, InputError
+from weft.errors import BuildError, InputError, SourceError
 from weft.evaluation.evaluate import read_result
 from weft.testing import FakeModel
 
@@ -248,6 +248,24 @@ def test_the_workflow_says_how_it_is_evaluated() -> None:
     result = weft.evaluate_sync(flow, data, models={"small": answering(wrong=[2])})
     assert (result.main, result.replicates, len(result.cases)) == ("near", 2, 6)
     assert result.score == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ("data: {file: a.csv, inputs: {qestion: x}}", "there is no input `qestion`"),
+        ("metrics: {a: {use: exact, output: anser}}", "there is no output `anser`"),
+        ("metrics: {a: {use: judge, model: smal}}", "there is no model `smal`"),
+        ("tear_down: answr", "there is no node `answr`"),
+        ("splt: dev", "splt"),
+    ],
+)
+def test_a_wrong_name_in_the_workflows_evaluation_is_refused_with_its_place(
+    said: str, line: str
+) -> None:
+    with pytest.raises(SourceError, match=line) as caught:
+        weft.loads(f"{QA}evaluation:\n  {said}\n")
+    assert caught.value.line == QA.count("\n") + 2
 
 
 def test_limits_of_the_workflow_are_those_of_a_case() -> None:
