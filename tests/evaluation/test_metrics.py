@@ -95,7 +95,7 @@ def judged(forth: str, back: str) -> Any:
 
 
 def _first(request: Any) -> str:
-    text = request.messages[-1].content
+    text = "".join(message.content for message in request.messages)
     return "given" if text.index("given") < text.index("wanted") else "wanted"
 
 
@@ -121,6 +121,7 @@ def test_the_judges_tokens_are_not_those_of_the_workflow() -> None:
 def test_a_judge_that_says_something_else_leaves_the_case_unscored() -> None:
     case, _ = judged("D", "B")
     assert case.status == "unscored"
+    assert case.reason.startswith("the judge: ModelOutputError")
 
 
 def test_the_program_of_an_answer_runs_in_the_sandbox() -> None:
@@ -139,6 +140,7 @@ def test_the_program_of_an_answer_runs_in_the_sandbox() -> None:
     [
         ("exactly", "there is no metric 'exactly'"),
         ("judge", "has no model"),
+        ("judge:big", "expected local:NAME"),
         ("numeric:much", "no tolerance"),
         ("./none.py:f", "none.py"),
         (lambda case: 1, "takes 1 arguments"),

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from weft.core.errors import BuildError
 from weft.evaluation.case import Case, seed_of_case
 from weft.evaluation.dataset import Dataset
@@ -22,6 +24,7 @@ from weft.evaluation.metrics import CHECK, JUDGE, MODULE, Metric
 from weft.evaluation.notes import NOTES, SUFFIX
 from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.references import check_references
+from weft.workflow.document.spec.defects import first_defect
 from weft.workflow.document.spec.settings import RunSpec
 from weft.workflow.document.unit import ONLY_PYTHON, Unit
 from weft.workflow.flow.python_values import literal
@@ -149,8 +152,13 @@ class EvaluationProgram:
             for metric in self.metrics
             if metric.function is not None and metric.spec.use.startswith(ONLY_PYTHON)
         }
+        try:
+            document = WorkflowDocument.model_validate(raw)
+        except ValidationError as error:  # of a judge: all else has been checked
+            defect = first_defect(error, raw)
+            raise BuildError(f"the evaluation: {defect.message}", hint=defect.hint) from error
         unit = Unit(
-            WorkflowDocument.model_validate(raw),
+            document,
             self.unit.folder,
             self.unit.root,
             None,

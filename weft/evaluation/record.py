@@ -179,7 +179,7 @@ class _RecordReader:
             try:
                 scores[name] = _score_in(outcome)
             except TypeMismatch as error:
-                missing[name] = error.message
+                missing[name] = _judge_failure(item, name) or error.message
         return replace(made, scores=scores, unscored=missing)
 
     async def _scored(
@@ -221,6 +221,15 @@ def _settled(case: CaseResult, names: tuple[str, ...]) -> CaseResult:
         reason = next(iter(case.unscored.values()), "nothing scored it")
         return replace(case, status="unscored", reason=reason)
     return case
+
+
+def _judge_failure(item: _Item, metric: str) -> str:
+    """The failure of a node that asks a judge, which its verdict follows from."""
+    for name, node in item.scores.items():
+        asks = name.startswith(f"{score_node(metric)}_")
+        if asks and node.outcome is not None and node.outcome.failure is not None:
+            return f"the judge: {node.outcome.failure}"
+    return ""
 
 
 def _first_failure(item: _Item) -> str:
