@@ -94,7 +94,11 @@ def main() -> None:
 
 def overhead(*, quick: bool) -> Iterator[EvaluationRow]:
     """Wall and processor milliseconds of each result."""
-    count = 500 if quick else 10_000
+    yield from measured(500 if quick else 10_000)
+
+
+def measured(count: int) -> Iterator[EvaluationRow]:
+    """The rows of `overhead` for so many cases."""
     rows = [{"question": f"q{n}", "expected": f"q{n}"} for n in range(count)]
     for answer_s, suffix in ((0.0, ""), (0.1, "_100ms")):
         case = f"cases_{count}x{REPLICATES}{suffix}"

@@ -106,6 +106,11 @@ class EvaluationResult:
         return self._means[name]
 
     @cached_property
+    def _summaries(self) -> dict[str, MetricSummary]:
+        """Those computed so far: they take a while."""
+        return {}
+
+    @cached_property
     def groups(self) -> Mapping[str, str]:
         """The group of each case by its id."""
         return {case.case: case.group for case in self.cases}
@@ -113,12 +118,14 @@ class EvaluationResult:
     def summary(self, metric: str | None = None) -> MetricSummary:
         """The mean of a metric with its interval. Raises: `UnknownReference`."""
         means = self.means(metric)
-        groups = [self.groups[case] or case for case in means]
-        interval = bootstrap_mean(list(means.values()), groups=groups)
-        ended = sum(case.status != "unfinished" for case in self.cases)
         name = self.main if metric is None else metric
-        scored = sum(name in case.scores for case in self.cases)
-        return MetricSummary(interval, len(means), ended - scored)
+        if name not in self._summaries:
+            groups = [self.groups[case] or case for case in means]
+            interval = bootstrap_mean(list(means.values()), groups=groups)
+            ended = sum(case.status != "unfinished" for case in self.cases)
+            scored = sum(name in case.scores for case in self.cases)
+            self._summaries[name] = MetricSummary(interval, len(means), ended - scored)
+        return self._summaries[name]
 
     @property
     def score(self) -> float:
