@@ -47,6 +47,7 @@ FULL: tuple[str, ...] = (
     "evals/speculative",
     "evals/test_engine_eval.py",
     "evals/test_local_engine_eval.py",
+    "evaluation/test_kills.py",
     "examples/test_examples.py::test_the_examples_run_on_the_embedded_model",
     "gpu/test_gpu_eval.py::test_a_dry_run_walks_every_section",
     "integration/queues",

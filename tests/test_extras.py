@@ -55,6 +55,7 @@ _FILES = {
     ),
     "model/config.json": '{"model_type": "llama"}',
     "prompts.txt": "hello\n",
+    "one.jsonl": '{"expected": 8}\n',
 }
 _TRAINER = ("--data", "prompts.txt", "--out", "out", "--model", "model")
 _BARE: dict[tuple[str, ...], tuple[int, str]] = {
@@ -106,6 +107,7 @@ _BARE: dict[tuple[str, ...], tuple[int, str]] = {
     ("think", "hi", "--model", "m", "--base-url", _NOWHERE): (1, "cannot connect"),
     ("ask", "hi", "--tools", "tools.py", "--model", "local:./model"): (1, _LOCAL),
     ("ask", "hi", "--tools", "tools.py", "--model", "m", "--base-url", _NOWHERE): (1, "connect"),
+    ("eval", "plain.yaml", "--data", "one.jsonl", "--metric", "exact", "--json"): (0, "finished"),
     ("ps",): (0, ""),
     ("stop", "--all"): (0, ""),
     ("serve", "model"): (1, "vllm"),

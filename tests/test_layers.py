@@ -11,7 +11,10 @@ ROOT = Path(__file__).parent.parent / "weft"
 MAY_IMPORT = {
     "cli": {
         *("workflow", "agents", "planner", "reasoning", "durability", "engine", "validation"),
-        *("serving", "training", "decoding", "cluster", "core"),
+        *("evaluation", "serving", "training", "decoding", "cluster", "core"),
+    },
+    "evaluation": {
+        *("workflow", "agents", "reasoning", "durability", "engine", "validation", "core"),
     },
     "workflow": {
         *("agents", "planner", "reasoning", "durability", "engine", "validation", "core"),
@@ -61,7 +64,9 @@ OWNERS = {
     "jsonschema": set(),
     "jsonschema_rs": {"validation"},
     "referencing": set(),
-    "pydantic": {"cli", "workflow", "agents", "serving"},
+    "pyarrow": {"evaluation"},
+    "datasets": {"evaluation"},
+    "pydantic": {"cli", "evaluation", "workflow", "agents", "serving"},
     "networkx": {"cli", "workflow", "agents", "planner", "reasoning", "durability", "engine"},
 }
 FILES = sorted(ROOT.rglob("*.py"))

@@ -37,6 +37,11 @@ if TYPE_CHECKING:
     from weft.core.questions import PendingQuestion
     from weft.core.values import Message, ToolCall
     from weft.durability.calls import Confirmation
+    from weft.evaluation.case import Case
+    from weft.evaluation.dataset import Dataset, cases
+    from weft.evaluation.evaluate import evaluate, evaluate_sync
+    from weft.evaluation.metric import Score
+    from weft.evaluation.result import EvaluationResult
     from weft.planner.grammar.limits import GrammarLimits
     from weft.reasoning.code.sandbox.request import SandboxLimits
     from weft.reasoning.code.sandbox.sandbox import CodeSandbox
@@ -73,6 +78,11 @@ _NAMES = {
     "weft.core.values": "Message ToolCall",
     "weft.core.questions": "PendingQuestion",
     "weft.durability.calls": "Confirmation",
+    "weft.evaluation.case": "Case",
+    "weft.evaluation.dataset": "Dataset cases",
+    "weft.evaluation.evaluate": "evaluate evaluate_sync",
+    "weft.evaluation.metric": "Score",
+    "weft.evaluation.result": "EvaluationResult",
     "weft.planner.grammar.limits": "GrammarLimits",
     "weft.reasoning.code.sandbox.request": "SandboxLimits",
     "weft.reasoning.code.sandbox.sandbox": "CodeSandbox",
@@ -101,10 +111,13 @@ __all__ = [
     "Audio",
     "Batch",
     "Budget",
+    "Case",
     "CodeSandbox",
     "Confirmation",
     "Conversations",
+    "Dataset",
     "Document",
+    "EvaluationResult",
     "File",
     "Flow",
     "FlowResult",
@@ -128,6 +141,7 @@ __all__ = [
     "ReusingTools",
     "RunStream",
     "SandboxLimits",
+    "Score",
     "SubmittedRun",
     "ThinkOptions",
     "Thought",
@@ -141,7 +155,10 @@ __all__ = [
     "advise",
     "ask",
     "ask_sync",
+    "cases",
     "check",
+    "evaluate",
+    "evaluate_sync",
     "idempotency_key",
     "json_schema",
     "literal",

@@ -1,4 +1,4 @@
-"""pytest fixtures: recorded runs, recorded answers of models, and what a run did.
+"""pytest fixtures: recorded runs, recorded answers, evaluations, and what a run did.
 
 Found by pytest through weft's entry point. Imports nothing of weft before a test asks for it.
 """
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 if TYPE_CHECKING:
     from weft.core.ports import ModelClient
+    from weft.evaluation.result import EvaluationResult
     from weft.testing import CassetteModel, RunSpy
     from weft.workflow.document.unit import Unit
     from weft.workflow.flow import Flow
@@ -76,8 +77,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--weft-record",
         choices=("none", "once", "all"),
         default="none",
-        help="Record answers of real models in cassettes of `weft_cassette`: once (those that are "
-        "missing) or all. By default they are only replayed.",
+        help="Record answers of real models in cassettes of `weft_cassette`, and baselines of "
+        "`weft_evaluate`: once (those that are missing) or all. By default they are only read.",
     )
 
 
@@ -106,6 +107,51 @@ def weft_cassette(request: pytest.FixtureRequest) -> Iterator[Callable[..., Cass
     yield cassette
     for model in made:
         model.save()
+
+
+@pytest.fixture
+def weft_evaluate(request: pytest.FixtureRequest) -> Callable[..., EvaluationResult]:
+    """Evaluates a workflow; the test fails when it is worse than its baseline.
+
+        def test_quality(weft_evaluate):
+            result = weft_evaluate("sums", "../sums.yaml", "cases.jsonl", "exact", fail_below=0.8)
+
+    The fixture is `weft_evaluate(name, flow, data=None, metric=None, *, fail_below=None,
+    margin=0.0, **options)`. The baseline is `evaluations/NAME.json` beside the test's file:
+    `pytest --weft-record=once` writes a missing one, `all` a new one. Worse means: the main metric
+    fell by more than `margin`, with p < 0.05 in a paired test. Paths start where the test's file
+    is; `flow` is a file or a `Flow`; `options` are those of `weft.evaluate`.
+    """
+    folder, mode = request.path.parent, request.config.getoption("--weft-record")
+
+    def evaluating(
+        name: str,
+        flow: Flow | str | Path,
+        data: Any = None,
+        metric: Any = None,
+        *,
+        fail_below: float | None = None,
+        margin: float = 0.0,
+        **options: Any,
+    ) -> EvaluationResult:
+        from weft.evaluation.baseline_file import evaluate_against
+        from weft.workflow import load
+
+        found, failures = evaluate_against(
+            folder / "evaluations" / f"{name}.json",
+            load(folder / flow) if isinstance(flow, str | Path) else flow,
+            folder / data if isinstance(data, str) and (folder / data).is_file() else data,
+            metric,
+            fail_below=fail_below,
+            margin=margin,
+            record=mode,
+            **options,
+        )
+        if failures:
+            pytest.fail("; ".join(failures), pytrace=False)
+        return found
+
+    return evaluating
 
 
 @pytest.fixture

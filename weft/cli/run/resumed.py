@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft.cli.exit_code import ExitCode
+from weft.evaluation.notes import is_evaluation
 
 if TYPE_CHECKING:
+    from weft.cli.evaluation.session import ResumedEvaluation
     from weft.cli.run.session import CommandOptions
     from weft.core.events import Listener
     from weft.core.ports.journal import Journal, RunHeader
@@ -45,6 +47,7 @@ async def run_live(
         check_models(included)  # also imports clients, which would block the event loop later
     strategy = strategy_of(header, unit)
     shown = None if strategy is None else ThoughtDisplay(strategy)
+    evaluated = _evaluation(header, journal)
     given_limit = limit or settings_of(header.settings).get("budget")
     budget = budget_of(Flow.of(unit)) if given_limit is None else given_limit.budget
     decode = header.settings.get("decode")
@@ -52,10 +55,14 @@ async def run_live(
     async with Models(decode=decode if isinstance(decode, str) else None) as models:
 
         def start(listeners: Sequence[Listener]) -> FlowRun:
+            if evaluated is not None:
+                listeners = [*listeners, *evaluated.listeners]
             settings = {"listeners": listeners, "models": models, "store": store}
             run = prepare({**settings, "budget": limit, "on": command.on})
             if shown is not None:
                 shown.run = run
+            if evaluated is not None:
+                evaluated.watch(run)
             return run
 
         session = Session(
@@ -63,7 +70,16 @@ async def run_live(
             command,
             budget,
             view=RunView if shown is None else shown.view,
-            report=None if shown is None else shown.report,
+            report=evaluated if shown is None else shown.report,
             journal=journal,
         )
         return await session.run()
+
+
+def _evaluation(header: RunHeader, journal: Journal) -> ResumedEvaluation | None:
+    """The report of an evaluation; None for another run."""
+    if not is_evaluation(header.settings):
+        return None
+    from weft.cli.evaluation.session import ResumedEvaluation
+
+    return ResumedEvaluation(header, journal)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from heapq import heapify, heappop
+from heapq import heapify, heappop, heappush
 from itertools import islice
 
 from weft.core.errors import (
@@ -58,11 +58,16 @@ class CriticalPathEstimate:
 
     def remaining(self) -> float:
         """The heaviest path from any node that has not ended to a sink, in weights."""
-        longest = self._longest
-        if len(self._states) > self._seen:
-            news = islice(self._states.values(), self._seen, None)
-            longest += ((-state.rank, state.order, state) for state in news)
-            heapify(longest)
+        longest, grown = self._longest, len(self._states) - self._seen
+        if grown > 0:
+            news = islice(reversed(self._states.values()), grown)
+            added = [(-state.rank, state.order, state) for state in news]
+            if grown < len(longest) // 8:  # a large map expands a few items at a time
+                for each in added:
+                    heappush(longest, each)
+            else:
+                longest += added
+                heapify(longest)
             self._seen = len(self._states)
         while longest and longest[0][2].phase is NodePhase.ENDED:
             heappop(longest)

@@ -12,6 +12,7 @@ from weft.engine.graph.node import Inputs, NodeContext, NodeFn
 from weft.engine.kinds.body import map_result
 from weft.planner.grammar.limits import GrammarLimits
 from weft.workflow.compile.model import schema_of_answer
+from weft.workflow.compile.seeds import inherited_seed
 from weft.workflow.compile.services import services_of
 from weft.workflow.document.expressions import template, value_template
 from weft.workflow.document.python_types import conform
@@ -79,7 +80,8 @@ def act(step: ModelNode, unit: Unit, on: str | None = None) -> NodeFn:
         client = services.models.client(unit, step.model)
         model = declared_model(client, unit, step.model, decode)
         options = options_of(step, spec, system.text_for(names))
-        options = replace(options, schema=schema)
+        seed = inherited_seed(inputs, context.node) if step.seed is None else step.seed
+        options = replace(options, schema=schema, seed=seed)
         agent = make_agent(spec.loop, tools, model, options)
 
         def value(answer: Answer) -> Any:

@@ -17,6 +17,7 @@ from weft.workflow.compile.identity import Digests, value_identity
 from weft.workflow.compile.node_functions import warming
 from weft.workflow.compile.node_plan import NodePlan, NodePlans, Resources, value, with_condition
 from weft.workflow.compile.policy import NameBindings, policy_of
+from weft.workflow.compile.seeds import SEED, seed_binding
 from weft.workflow.document import BaseNode, Block, Body
 from weft.workflow.document.breaks import RESULT, breaks_before
 from weft.workflow.document.expressions import ValueTemplate, value_template
@@ -251,6 +252,8 @@ class Compiler:
                 plan.retry,
             )
         given = names.given(plan.used)
+        if SEED in names.values and isinstance(step, (ModelNode, WorkflowNode)):
+            given[SEED] = names.values[SEED]
         return make_node(node, node_fn, edges, given, join, policy, plan.kind, plan.identity)
 
     def _edges(
@@ -292,7 +295,7 @@ class Compiler:
         compiler = self._compilers.get((unit, on))
         if compiler is None:
             compiler = Compiler(unit, *self._surroundings, self._compilers, on)
-        whole = partial(compiler.whole, self._unit, names.depths)
+        whole = partial(compiler.whole, self._unit, names.depths, step.seed is not None)
         depth = names.depths.get(unit, 0) + (unit is self._unit)
         return containers.workflow(step, unit, whole, depth)
 
@@ -300,13 +303,16 @@ class Compiler:
         self,
         caller: Unit,
         depths: Mapping[Unit, int],
+        seeded: bool,
         place: NodeId,
         inputs: Mapping[str, Any],
     ) -> Fragment:
         """The whole document inside `place`; its value maps output names to values.
 
-        `depths`: the runs of each workflow around that of `caller`.
+        `depths`: the runs of each workflow around that of `caller`. `seeded`: its node has a seed.
         """
+        if seeded:
+            inputs = {**inputs, SEED: seed_binding(inputs[SEED], place)}
         document = self._unit.document
         around = {**depths, caller: depths.get(caller, 0) + 1}
         made, names = self.nodes(document.nodes, NameBindings.of_inputs(inputs, around), place)

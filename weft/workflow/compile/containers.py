@@ -11,6 +11,7 @@ from weft.engine import kinds
 from weft.engine.graph.node import MISSING, Expand, Inputs, Join, Node, NodeContext, NodeFn, Skip
 from weft.engine.kinds import Body, Fragment
 from weft.workflow.compile.policy import NameBindings
+from weft.workflow.compile.seeds import SEED
 from weft.workflow.document import Body as BodySpec
 from weft.workflow.document.check.cases import case_of
 from weft.workflow.document.expressions import template, value_template
@@ -170,7 +171,7 @@ def workflow(
 
     `depth`: how many runs of it are around this one. Raises, in the node: `RecursionLimit`.
     """
-    arguments = value_template(step.arguments)
+    arguments, seed = value_template(step.arguments), value_template(step.seed)
 
     def bindings(inputs: Inputs) -> Mapping[str, Any]:
         if step.max_depth is not None and depth > step.max_depth:
@@ -180,6 +181,11 @@ def workflow(
                 hint="end the recursion with `when` or a `branch`, raise `max_depth`, or give the "
                 "node a `default`",
             )
-        return check_inputs(unit.document, arguments.render(inputs))
+        values = check_inputs(unit.document, arguments.render(inputs))
+        if step.seed is not None:
+            values[SEED] = seed.render(inputs)
+        elif SEED in inputs:
+            values[SEED] = inputs[SEED]
+        return values
 
     return kinds.subgraph(inside, bindings)

@@ -49,6 +49,7 @@ from weft.reasoning.thought import Thought
 from weft.validation import read_answer, read_answer_async
 from weft.workflow.compile.conversation import conversation_of
 from weft.workflow.compile.repair import with_error
+from weft.workflow.compile.seeds import inherited_seed
 from weft.workflow.compile.services import Services, services_of
 from weft.workflow.document.expressions import template, value_template
 from weft.workflow.document.python_types import conform
@@ -112,7 +113,10 @@ def model(step: ModelNode, unit: Unit, retry: Retry | None) -> NodeFn:
     policy = Policy(resource=step.model, spends=True, retry=retry, weight=step.weight)
 
     async def node_fn(context: NodeContext, inputs: Inputs) -> Expand:
-        first = services_of(context).seed if step.seed is None else step.seed
+        first = step.seed
+        if first is None:
+            inherited = inherited_seed(inputs, context.node)
+            first = services_of(context).seed if inherited is None else inherited
 
         def sample(index: int, seed: int) -> Node:
             place = item(context.scope, index)
@@ -151,7 +155,8 @@ class _NodeModelCall:
         async def node_fn(context: NodeContext, inputs: Inputs) -> Any:
             services = services_of(context)
             tools = await services.tools.offered(self._unit, self._step.tools)
-            own = None if seed is None else seed_of(seed, context)
+            first = inherited_seed(inputs, context.node) if seed is None else seed
+            own = None if first is None else seed_of(first, context)
             request = self._request(context, inputs, own, tools)
             client = services.models.client(self._unit, self._step.model)
             if isinstance(client, ThoughtModel):

@@ -53,7 +53,7 @@ def call(step: CallNode, unit: Unit) -> NodeFn:
 
     async def node_fn(context: NodeContext, inputs: Inputs) -> Any:
         function = services_of(context).tools.function(unit, step.call)
-        return await _call(function, (), arguments.render(inputs), step.call, kinds)
+        return await call_function(function, (), arguments.render(inputs), step.call, kinds)
 
     return node_fn
 
@@ -71,12 +71,12 @@ def reduce(step: ReduceNode, unit: Unit) -> NodeFn:
                 f"a reduce needs a list, not {type(values).__name__}", hint="see `over`"
             )
         named = arguments.render(inputs)
-        return await _call(function, (list(values),), named, step.reduce, kinds)
+        return await call_function(function, (list(values),), named, step.reduce, kinds)
 
     return node_fn
 
 
-async def _call(
+async def call_function(
     function: Callable[..., Any],
     values: Sequence[Any],
     named: dict[str, Any],

@@ -8,6 +8,7 @@ from weft.engine.graph.node import Inputs, NodeContext, NodeFn
 from weft.reasoning.question import Question
 from weft.reasoning.strategies import make_strategy
 from weft.workflow.compile.model import answer_value, schema_of_answer, seed_of
+from weft.workflow.compile.seeds import inherited_seed
 from weft.workflow.compile.services import services_of
 from weft.workflow.document.expressions import template, value_template
 from weft.workflow.document.spec.nodes import ModelNode
@@ -42,7 +43,8 @@ def think(step: ModelNode, unit: Unit, on: str | None = None) -> NodeFn:
             documents_of(documents.render(names)),
             schema,
         )
-        seed = seed_of(services.seed, context)
+        inherited = inherited_seed(inputs, context.node)
+        seed = seed_of(services.seed if inherited is None else inherited, context)
         model = declared_model(client, unit, step.model, decode)
         options = options_of(unit, spec, seed=seed, tokens_left=context.tokens_left())
         programs = services.tools.programs(on)

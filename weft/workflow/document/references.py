@@ -23,6 +23,7 @@ from weft.core.errors import (
 from weft.core.suggestion import closest
 from weft.workflow.document import Block, Body, NodeSpec
 from weft.workflow.document.breaks import breaks_before, check_breaks
+from weft.workflow.document.check.evaluation import check_evaluation
 from weft.workflow.document.defect_log import DefectLog
 from weft.workflow.document.expressions import BadExpression
 from weft.workflow.document.joins import check_join
@@ -171,6 +172,7 @@ class _ReferenceChecker:
         for name, value in self._document.outputs.items():
             with self._log:
                 self._output(name, value, scope)
+        check_evaluation(self._unit, self._log)
 
     def _output(self, name: str, value: object, scope: SymbolTable) -> None:
         before = len(self._log.found)

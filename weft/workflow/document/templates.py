@@ -113,6 +113,8 @@ def _repeated(step: LoopNode | BreakNode) -> Iterator[TemplateUse]:
 
 def _called(step: ToolNode | CallNode | WorkflowNode) -> Iterator[TemplateUse]:
     yield from uses_of(step.arguments, "with")
+    if isinstance(step, WorkflowNode) and isinstance(step.seed, str):
+        yield from uses_of(step.seed, "seed")
     for index, other in enumerate(step.alternatives if isinstance(step, ToolNode) else ()):
         yield from uses_of(other.arguments, "alternatives", index, "with")
 

@@ -11,6 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import CoreSchema
 
 from weft.workflow.document.spec.declarations import InputSpec, Model, Tool
+from weft.workflow.document.spec.evaluation import EvaluationSpec
 from weft.workflow.document.spec.fields import Name, SpecPart, Value, optional, optional_mapping
 from weft.workflow.document.spec.nodes import (
     BaseNode,
@@ -50,6 +51,7 @@ class WorkflowDocument(SpecPart):
     outputs: dict[Name, Value] = Field(
         description="What comes out, usually `{{ a_node }}`.", min_length=1
     )
+    evaluation: EvaluationSpec | None = optional("How `weft eval` measures it.")
 
     @property
     def schedules(self) -> tuple[tuple[Path, ScheduleSpec], ...]:

@@ -293,6 +293,9 @@ class WorkflowNode(BaseNode):
         "The workflow may run itself, directly or through others, so many levels deep."
     )
     on: Name | None = optional(_ON)
+    seed: int | str | None = optional(
+        "Seeds the model calls inside that have no seed of their own, each node differently."
+    )
 
 
 class AskNode(BaseNode):

@@ -1,0 +1,1 @@
+"""Reports of evaluations: in the terminal, as a page, as files for CI."""
