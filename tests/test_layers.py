@@ -10,12 +10,16 @@ import pytest
 ROOT = Path(__file__).parent.parent / "weft"
 MAY_IMPORT = {
     "cli": {
-        *("workflow", "agents", "planner", "reasoning", "durability", "engine", "validation"),
-        *("serving", "training", "decoding", "cluster", "core"),
+        *("optimise", "workflow", "agents", "planner", "reasoning", "durability", "engine"),
+        *("validation", "serving", "training", "decoding", "cluster", "core"),
     },
     "workflow": {
         *("agents", "planner", "reasoning", "durability", "engine", "validation", "core"),
         *("serving", "training", "decoding", "cluster"),
+    },
+    "optimise": {
+        *("evaluation", "workflow", "agents", "planner", "reasoning", "durability", "engine"),
+        *("validation", "core"),
     },
     "cluster": {"agents", "durability", "engine", "validation", "serving", "core"},
     "agents": {"planner", "reasoning", "durability", "engine", "validation", "core"},
@@ -61,7 +65,7 @@ OWNERS = {
     "jsonschema": set(),
     "jsonschema_rs": {"validation"},
     "referencing": set(),
-    "pydantic": {"cli", "workflow", "agents", "serving"},
+    "pydantic": {"cli", "workflow", "agents", "serving", "optimise"},
     "networkx": {"cli", "workflow", "agents", "planner", "reasoning", "durability", "engine"},
 }
 FILES = sorted(ROOT.rglob("*.py"))
