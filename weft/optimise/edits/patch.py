@@ -146,7 +146,7 @@ def _types(unit: Unit, document: WorkflowDocument) -> PythonTypes:
     old = unit.types
     if not (old.answers or old.arguments):
         return old
-    before = {path: step for path, step in walk(unit.document.nodes)}
+    before = dict(walk(unit.document.nodes))
     made = replace(old, answers={}, arguments={})
     for path, step in walk(document.nodes):
         known = before.get(path)
