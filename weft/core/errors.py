@@ -75,14 +75,14 @@ __all__ = [
     "AgentError", "BudgetExceeded", "BuildError", "Cancelled", "CapabilityError", "CassetteMiss",
     "ClusterError", "ContentMismatch", "ContentNotFound", "ContentTooLarge",
     "ContextLengthExceeded", "CycleError", "DeadlineExceeded", "DuplicateName", "EditError",
-    "EffectUnknown", "EngineMissing", "Failure", "InputError", "InternalError", "JoinError", "JoinUnsatisfied",
-    "LoopLimit", "MachineBusy", "ModelError", "ModelNotFound", "ModelOutputError",
-    "ModelOverloaded", "ModelRequestError", "ModelTimeout", "ModelUnavailable", "NodeFailed",
-    "NodeLimit", "NodeTimeout", "NotDone", "OutputTruncated", "PlacementError", "PlanError",
-    "ReasoningError", "RecursionLimit", "RouteError", "RunBusy", "RunError", "RunExists",
-    "SandboxError", "ServeError", "SourceError", "SpecError", "StartError", "StoreError",
-    "ToolArgumentError", "ToolDenied", "ToolError", "ToolLimitError", "ToolNotFound", "ToolRaised",
-    "ToolResultError", "TypeMismatch", "UnknownReference", "WeftError", "WorkerLost",
+    "EffectUnknown", "EngineMissing", "Failure", "InputError", "InternalError", "JoinError",
+    "JoinUnsatisfied", "LoopLimit", "MachineBusy", "ModelError", "ModelNotFound",
+    "ModelOutputError", "ModelOverloaded", "ModelRequestError", "ModelTimeout", "ModelUnavailable",
+    "NodeFailed", "NodeLimit", "NodeTimeout", "NotDone", "OutputTruncated", "PlacementError",
+    "PlanError", "ReasoningError", "RecursionLimit", "RouteError", "RunBusy", "RunError",
+    "RunExists", "SandboxError", "ServeError", "SourceError", "SpecError", "StartError",
+    "StoreError", "ToolArgumentError", "ToolDenied", "ToolError", "ToolLimitError", "ToolNotFound",
+    "ToolRaised", "ToolResultError", "TypeMismatch", "UnknownReference", "WeftError", "WorkerLost",
 ]
 # fmt: on
 

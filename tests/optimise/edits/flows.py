@@ -6,7 +6,7 @@ from typing import Final
 
 from weft.testing import FakeModel
 
-TEXT: Final = '''\
+TEXT: Final = """\
 # a comment at the top
 name: brief
 inputs:
@@ -32,12 +32,15 @@ nodes:
     prompt: |
       Answer {{ topic }}
       with {{ short }}
-    schema: {type: object, properties: {answer: {type: string}, why: {type: string}}}
+    schema:
+      type: object
+      properties: {answer: {type: string}, why: {type: string}}
+      additionalProperties: false
   rating: {model: small, prompt: "Rate {{ answer.answer }}", after: [notes]}
 outputs:
   answer: "{{ answer }}"
   rating: "{{ rating }}"
-'''
+"""
 
 
 def echo() -> FakeModel:

@@ -1,4 +1,4 @@
-"""Fuse, Parallelise and Hoist claim that no value changes; a recorded run tests it without calls."""
+"""Fuse, Parallelise and Hoist claim that no value changes; a recorded run tests it for nothing."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from weft.workflow.document.spec.nodes import CallNode, ReduceNode, WorkflowNode
 from weft.workflow.document.unit import ONLY_PYTHON, Unit, node_name
 
 _WIDTH = 92
-_SECTIONS = ("inputs", "models", "tools", "run", "nodes", "outputs")
+_SECTIONS = ("inputs", "models", "tools", "optimise", "run", "nodes", "outputs")
 
 
 def to_yaml(document: WorkflowDocument) -> str:

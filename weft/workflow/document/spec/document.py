@@ -21,6 +21,7 @@ from weft.workflow.document.spec.nodes import (
     MapNode,
     NodeSpec,
 )
+from weft.workflow.document.spec.optimise import OptimiseSpec
 from weft.workflow.document.spec.settings import RunSpec
 
 
@@ -36,6 +37,7 @@ class WorkflowDocument(SpecPart):
     )
     models: dict[Name, Model] = optional_mapping("The language models, by a name of your own.")
     tools: dict[Name, Tool] = optional_mapping("The tools, by a name of your own.")
+    optimise: OptimiseSpec | None = optional("What an optimiser may change.")
     run: RunSpec = Field(default_factory=RunSpec, description="Limits of a whole run.")
     nodes: dict[Name, NodeSpec] = Field(
         description="What there is to do. A node starts as soon as the values it uses are there.",
