@@ -24,11 +24,13 @@ _SCHEMA = {
 }
 
 
-def function_model(classes: int = 0) -> FakeModel:
-    """A model whose answer is a digest of the request; with `classes`, one of so many answers."""
+def function_model(classes: int = 0, name: str = "fake") -> FakeModel:
+    """A model whose answer is a digest of its name and the request; with `classes`, one of so many
+    answers.
+    """
 
     def answer(request: ModelRequest) -> Any:
-        asked = [message.content for message in request.messages]
+        asked = [name, *(message.content for message in request.messages)]
         sampling = request.sampling
         asked += [json.dumps(request.schema), str((sampling.seed, sampling.temperature))]
         number = int.from_bytes(sha256(json.dumps(asked).encode()).digest()[:6])
@@ -36,7 +38,7 @@ def function_model(classes: int = 0) -> FakeModel:
         schema = request.schema
         return f"w{number}" if schema is None else _fitting(dict(schema), number)
 
-    return FakeModel(answer)
+    return FakeModel(answer, model=name)
 
 
 def _fitting(schema: Mapping[str, Any], number: int) -> dict[str, Any]:

@@ -43,6 +43,8 @@ from weft.workflow.runtime.tools.toolset import Toolset
 
 _STORED: Final = frozenset(("tool", "call", "model", "reduce"))
 """Kinds of nodes whose results are stored; those around them only put results together."""
+_OWN_SEED: Final = frozenset(("seed", "samples", "think"))
+"""Keys of nodes whose calls have seeds anyway: their own, or those of the run."""
 _REPEATABLE: Final = frozenset(("pure", "idempotent"))
 
 
@@ -83,18 +85,22 @@ class OutcomeTable:
     def __init__(self, store: ResultStore | None = None) -> None:
         self._store = MemoryStore() if store is None else store
         self._pending: dict[str, asyncio.Event] = {}
-        self._flows: WeakKeyDictionary[Unit, AnyFlow] = WeakKeyDictionary()
+        self._flows: WeakKeyDictionary[Unit, dict[int | None, AnyFlow]] = WeakKeyDictionary()
 
-    def prepare(self, flow: AnyFlow, *, stubs: ToolRunner | None = None) -> AnyFlow:
+    def prepare(
+        self, flow: AnyFlow, *, stubs: ToolRunner | None = None, seed: int | None = None
+    ) -> AnyFlow:
         """`flow` with every node's result stored, for many runs: checked and compiled once.
 
-        Raises: `BuildError` for a tool that may do something in the world, unless `stubs` has it.
+        `seed` is that of model nodes without one. Raises: `BuildError` for a tool that may do something in the world, unless `stubs` has it.
         """
         unit = flow.unit
         if unit not in self._flows:
             check_repeatable(unit, stubs)
-            self._flows[unit] = Flow.of(storing(unit))
-        return self._flows[unit]
+        made = self._flows.setdefault(unit, {})
+        if seed not in made:
+            made[seed] = Flow.of(storing(unit, seed))
+        return made[seed]
 
     async def run(
         self,
@@ -103,6 +109,7 @@ class OutcomeTable:
         *,
         seed: int = 0,
         replicate: int = 0,
+        seeded: bool = True,
         models: Mapping[str, ModelClient] | None = None,
         stubs: ToolRunner | None = None,
         **settings: Any,
@@ -110,10 +117,12 @@ class OutcomeTable:
         """Run `flow` on one case; only what the table does not have is computed.
 
         `seed` and `replicate` decide the seeds of model calls: candidates with equal ones get
-        common random numbers. `stubs` are tools that replace those of the flow; `settings` as for
-        `Flow.run`. Nothing is recorded in a journal. Raises: as `prepare` and `Flow.run`.
+        common random numbers. Without `seeded` nodes without a `seed` send none: for servers that
+        take none. `stubs` are tools that replace those of the flow; `settings` as for `Flow.run`.
+        Nothing is recorded in a journal. Raises: as `prepare` and `Flow.run`.
         """
-        stored = self.prepare(flow, stubs=stubs)
+        own = run_seed(seed, replicate)
+        stored = self.prepare(flow, stubs=stubs, seed=own if seeded else None)
         view = _RunView(self._store, self._pending, _prefix(seed, replicate, models, stored.unit))
         listeners = (*settings.pop("listeners", ()), view.take)
         try:
@@ -123,7 +132,7 @@ class OutcomeTable:
                 store=view,
                 models=models,
                 tools=stubs,
-                seed=run_seed(seed, replicate),
+                seed=own,
                 durability="none",
                 questions="pause",
                 **settings,
@@ -269,20 +278,23 @@ def check_repeatable(unit: Unit, stubs: ToolRunner | None = None) -> None:
             raise BuildError(what, node=found.node, hint=hint)
 
 
-def storing(unit: Unit) -> Unit:
+def storing(unit: Unit, seed: int | None = None) -> Unit:
     """`unit`, and what it includes, with every result stored that a model, tool or function makes.
 
-    Conversations are left out: their answers depend on what was said before.
+    `seed` is that of model nodes without one. Conversations are left out: their answers depend on what was said before.
     """
-    made = with_document(unit, _storing_document(unit.document))
-    return replace(made, includes={name: storing(part) for name, part in unit.includes.items()})
+    made = with_document(unit, _storing_document(unit.document, seed))
+    parts = {name: storing(part, seed) for name, part in unit.includes.items()}
+    return replace(made, includes=parts)
 
 
-def _storing_document(document: WorkflowDocument) -> WorkflowDocument:
+def _storing_document(document: WorkflowDocument, seed: int | None) -> WorkflowDocument:
     raw = plain_document(document)
     for place in places(raw).values():
         if _is_stored(place.raw):
             place.raw["cache"] = True
+        if seed is not None and place.kind == "model" and not _OWN_SEED & place.raw.keys():
+            place.raw["seed"] = seed
     return WorkflowDocument.model_validate(raw)
 
 

@@ -102,7 +102,7 @@ def cache_of(step: BaseNode, unit: Unit, digests: Digests | None = None) -> Node
     if step.cache is None:
         return None
     parts = [_definition(step, _AROUND), *_declarations(step, unit, digests or CodeDigests())]
-    return NodeCache(_hashed([*parts, *_field_orders(step)]), step.cache.ttl)
+    return NodeCache(_hashed([*parts, *_field_orders(step)]), step.cache.ttl, ordered=True)
 
 
 def identity_of(step: BaseNode, unit: Unit, digests: Digests | None = None) -> str:
