@@ -92,7 +92,9 @@ class OutcomeTable:
     ) -> AnyFlow:
         """`flow` with every node's result stored, for many runs: checked and compiled once.
 
-        `seed` is that of model nodes without one. Raises: `BuildError` for a tool that may do something in the world, unless `stubs` has it.
+        `seed` is that of model nodes without one.
+
+        Raises: `BuildError` for a tool that may act in the world, unless `stubs` has it.
         """
         unit = flow.unit
         if unit not in self._flows:
@@ -281,7 +283,8 @@ def check_repeatable(unit: Unit, stubs: ToolRunner | None = None) -> None:
 def storing(unit: Unit, seed: int | None = None) -> Unit:
     """`unit`, and what it includes, with every result stored that a model, tool or function makes.
 
-    `seed` is that of model nodes without one. Conversations are left out: their answers depend on what was said before.
+    `seed` is that of model nodes without one. Conversations are left out: their answers depend on
+    what was said before.
     """
     made = with_document(unit, _storing_document(unit.document, seed))
     parts = {name: storing(part, seed) for name, part in unit.includes.items()}
