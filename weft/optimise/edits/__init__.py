@@ -7,7 +7,6 @@ from weft.optimise.edits.patch import (
     AppliedPatch,
     Patch,
     addresses,
-    document_diff,
     document_digest,
     with_document,
 )
@@ -22,6 +21,7 @@ from weft.optimise.edits.settings import (
     SetWidth,
 )
 from weft.optimise.edits.structure import Drop, Fuse, Hoist, Parallelise, Split
+from weft.workflow.document.rewrite import document_diff
 
 __all__ = [
     "EDITS",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -19,10 +18,9 @@ from weft.workflow import Flow, WorkflowDocument, load
 from weft.workflow.document.python_types import PythonTypes
 from weft.workflow.document.recursion import check_recursion
 from weft.workflow.document.references import check_references
-from weft.workflow.document.rewrite import plain_document, rewritten
+from weft.workflow.document.rewrite import document_diff, plain_document, rewritten, text_diff
 from weft.workflow.document.spec.document import walk
 from weft.workflow.document.unit import Unit
-from weft.workflow.document.writer import to_yaml
 from weft.workflow.runtime.compiled import check_unit
 from weft.workflow.runtime.tools.toolset import Toolset
 
@@ -120,7 +118,7 @@ class AppliedPatch:
 
     def diff(self) -> str:
         """What it changed, as a unified diff."""
-        return _diff(self.before, self.after, self.file.name, self.file.name)
+        return "\n".join(text_diff(self.before, self.after, self.file.name, self.file.name))
 
     def revert(self) -> None:
         """Give the file its text from before. Raises: `EditError` if it was changed since."""
@@ -167,18 +165,6 @@ def check_flow_of(
     check_references(unit)
     check_recursion(unit)
     check_unit(unit, Toolset(tools), models)
-
-
-def document_diff(before: WorkflowDocument, after: WorkflowDocument) -> str:
-    """The difference of two documents as a unified diff of their YAML texts; empty if equal."""
-    return _diff(to_yaml(before), to_yaml(after), before.name, after.name)
-
-
-def _diff(before: str, after: str, name: str, then: str) -> str:
-    lines = difflib.unified_diff(
-        before.splitlines(), after.splitlines(), name, then, lineterm="", n=2
-    )
-    return "\n".join(lines)
 
 
 def document_digest(document: WorkflowDocument) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import io
 import json
 from collections.abc import Mapping
@@ -43,6 +44,17 @@ def rewritten(text: str, before: WorkflowDocument, after: WorkflowDocument) -> s
     stream = io.StringIO()
     yaml.dump(top, stream)
     return stream.getvalue() if _loads_as(stream.getvalue(), target) else to_yaml(after)
+
+
+def document_diff(before: WorkflowDocument, after: WorkflowDocument) -> str:
+    """The difference of two documents as a unified diff of their YAML texts; empty if equal."""
+    return "\n".join(text_diff(to_yaml(before), to_yaml(after), before.name, after.name))
+
+
+def text_diff(before: str, after: str, name: str, then: str) -> list[str]:
+    """The unified diff of two texts, in lines."""
+    old, new = before.splitlines(), after.splitlines()
+    return list(difflib.unified_diff(old, new, name, then, lineterm="", n=2))
 
 
 def _loads_as(text: str, target: Mapping[str, Any]) -> bool:
