@@ -55,14 +55,18 @@ class ProgramWriter:
     def __init__(self, random: Random) -> None:
         self._random = random
         self._count = 0
+        self._maps: list[str] = []
 
     def flow(self, nodes: int, *, calls_only: bool = False) -> weft.Flow:
         """A workflow with the input `x`; with `calls_only` every node is one model call."""
         steps: dict[str, Any] = {}
+        self._maps.clear()
         for number in range(nodes):
             seen = ["x", *steps]
             kind = "call" if calls_only else self._random.choice(_KINDS)
             steps[f"n{number}"] = getattr(self, f"_{kind}")(seen, list(steps))
+            if kind in ("map", "chain"):
+                self._maps.append(f"n{number}")
         used = {name for step in steps.values() for name in steps if f"{{{{ {name} " in str(step)}
         last = [name for name in steps if name not in used] or list(steps)[-1:]
         document = {
@@ -107,14 +111,18 @@ class ProgramWriter:
         return {"map": over, "as": item, "do": self._body([*seen, item])}
 
     def _chain(self, seen: list[str], beside: list[str]) -> dict[str, Any]:
-        """A map over the node before it, if there is one: two maps may follow one another."""
-        item = self._name()
-        if not beside:
+        """A map over the results of another map, if there is one."""
+        if not self._maps:
             return self._map(seen, beside)
-        over = f"{{{{ {beside[-1]} }}}}" if self._random.random() < 0.3 else ["c", "d"]
-        if isinstance(over, str):
-            over = f"{{{{ [{beside[-1]}] }}}}"
-        return {"map": over, "as": item, "do": self._call([*seen, item], [])}
+        item, outer = self._name(), [name for name in seen if name not in self._maps]
+        return {
+            "map": f"{{{{ {self._maps[-1]} }}}}",
+            "as": item,
+            "do": self._random.choice((self._call, self._block))([*outer, item], []),
+        }
+
+    def _block(self, seen: list[str], _: list[str]) -> dict[str, Any]:
+        return self._body(seen)
 
     def _loop(self, seen: list[str], _: list[str]) -> dict[str, Any]:
         item = self._name()
@@ -148,6 +156,13 @@ def random_edit(random: Random, flow: weft.Flow) -> dict[str, Any]:
     name = random.choice(list(EDITS))
     node = random.choice([*addresses(flow.document), "nowhere"])
     names = [*raw, "x", "answer"]
+    pairs = {
+        node: str(place.raw["map"]).strip("{} ")
+        for node, place in raw.items()
+        if "map" in place.raw
+    }
+    if name == "fuse" and pairs:
+        node = random.choice(list(pairs))
     some = random.choice(names).rpartition("/")[2]
     texts = (f"Now {{{{ {some} | string }}}}", "Now", "{{ answer }} again?", "{{ x }} {{ broken")
     fields: dict[str, dict[str, Any]] = {
@@ -163,7 +178,7 @@ def random_edit(random: Random, flow: weft.Flow) -> dict[str, Any]:
         "wrap_vote": {"samples": random.randint(2, 4)},
         "wrap_cascade": {"model": "big", "samples": 2},
         "split": {"name": "part", "prompt": random.choice(texts), "rest": "{{ part }} {{ x }}"},
-        "fuse": {"first": random.choice(names)},
+        "fuse": {"first": pairs.get(node, "x")},
         "parallelise": {},
         "drop": random.choice(({}, {"instead": random.choice(texts)})),
         "hoist": {},

@@ -20,7 +20,6 @@ from weakref import WeakKeyDictionary
 
 from weft.core.errors import BuildError
 from weft.core.events import (
-    CacheMissed,
     Event,
     NodeFinished,
     NodeRerouted,
@@ -32,6 +31,7 @@ from weft.core.ids import NodeId
 from weft.core.ports import ModelClient, ResultStore, StoreEntry, ToolRunner
 from weft.core.ports.store import MemoryStore
 from weft.core.values import Usage
+from weft.engine.runner.result_cache import LOOKUP_NODE
 from weft.optimise.edits.draft import RawNode, kind_of, places
 from weft.optimise.edits.patch import AnyFlow, with_document
 from weft.workflow import Flow, WorkflowDocument
@@ -61,7 +61,8 @@ class TableRun:
     """One candidate on one case. `fresh`: its nodes that ran and whose results are stored now.
 
     `spent`: what they cost; `whole`: what all nodes cost when each was computed, as an evaluation
-    without a table would. `reused`: how many results were taken from the table.
+    without a table would. `reused`: how many results were taken from the table. `seconds`: for each
+    node with a result in the table how long it took when it was computed.
     """
 
     result: FlowResult[Any]
@@ -69,6 +70,7 @@ class TableRun:
     reused: int
     spent: Usage
     whole: Usage
+    seconds: Mapping[NodeId, float]
 
 
 class OutcomeTable:
@@ -156,14 +158,15 @@ class _RunView:
         self._costs: dict[NodeId, NodeCost] = {}
         self._begun: dict[NodeId, float] = {}
         self._fresh: dict[NodeId, str] = {}
-        self._hits: list[str] = []
+        self._hits: dict[NodeId, str] = {}
 
     async def get(self, key: str) -> StoreEntry | None:
-        place = self._prefix + key
+        place, node = self._prefix + key, LOOKUP_NODE.get()
+        self._keys[node] = place
         while True:
             entry = await self._store.get(place)
             if entry is not None:
-                self._hits.append(place)
+                self._hits[node] = place
                 return entry
             if place not in self._pending:
                 self._pending[place] = self._own[place] = asyncio.Event()
@@ -184,15 +187,13 @@ class _RunView:
     def take(self, event: Event) -> None:
         """Take in an event of the run."""
         match event:
-            case CacheMissed(node=node, key=key):
-                self._keys[node] = self._prefix + key
             case NodeStarted(node=node, at_s=at_s):
                 self._begun.setdefault(node, at_s)
             case NodeSpent(node=node, usage=usage):
                 self._spent(node, usage)
             case NodeRetrying(node=node) | NodeRerouted(node=node) if node in self._keys:
                 self._let_go(self._keys[node])
-            case NodeFinished(node=node, outcome=outcome, at_s=at_s) if node in self._keys:
+            case NodeFinished(node=node, outcome=outcome, at_s=at_s) if self._computes(node):
                 cost = self._costs.get(node, NodeCost())
                 seconds = at_s - self._begun.get(node, at_s)
                 self._costs[node] = replace(cost, seconds=seconds)
@@ -216,9 +217,15 @@ class _RunView:
             cost = self._costs[node]
             await self._store.put(f"{place}.cost", asdict(cost))
         spent = sum((cost.usage for cost in self._costs.values()), Usage())
-        reused = [await self._cost(place) for place in self._hits]
-        whole = sum((cost.usage for cost in reused), spent)
-        return TableRun(result, tuple(self._fresh), len(self._hits), spent, whole)
+        reused = {node: await self._cost(place) for node, place in self._hits.items()}
+        whole = sum((cost.usage for cost in reused.values()), spent)
+        costs = {**reused, **{node: self._costs[node] for node in self._fresh}}
+        seconds = {node: cost.seconds for node, cost in costs.items()}
+        return TableRun(result, tuple(self._fresh), len(reused), spent, whole, seconds)
+
+    def _computes(self, node: NodeId) -> bool:
+        """Whether this run computes the result of `node`, and may store it."""
+        return node in self._keys and node not in self._hits
 
     async def _until_stored(self, place: str) -> None:
         """Wait until the result is stored; a result that no store can hold is let go."""
