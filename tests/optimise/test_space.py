@@ -13,7 +13,8 @@ import pytest
 
 import weft
 from tests.optimise.edits.flows import TEXT, echo
-from weft.errors import BuildError, EditError
+from weft.errors import BuildError
+from weft.optimise.edits.error import EditError
 from weft.optimise.enumeration import Enumeration, enumerate_space
 from weft.optimise.space import Space, declared_space, discovered_space
 from weft.optimise.table import OutcomeTable, TableRun

@@ -14,8 +14,9 @@ from tests.optimise.edits.flows import TEXT, echo
 from tests.optimise.programs import ProgramWriter, function_model, random_edit
 from weft.core.values import Usage
 from weft.durability.result_store import SqliteStore
-from weft.errors import BuildError, EditError, ModelUnavailable
+from weft.errors import BuildError, ModelUnavailable
 from weft.optimise.edits import Patch, SetModel, SetPrompt, SetSchemaOrder, document_digest
+from weft.optimise.edits.error import EditError
 from weft.optimise.edits.patch import AnyFlow
 from weft.optimise.table import OutcomeTable, TableRun, total
 from weft.testing import FakeModel, FakeTools, Reply

@@ -10,7 +10,6 @@ WeftError                    stage, node, retryable, hint
 │   ├── JoinError            a join that can never be decided, or whose branches another scope owns
 │   ├── PlacementError       a tool cannot run where the program places it
 │   ├── PlanError            a plan is wrong at one position: line, column, step
-│   ├── EditError            a typed edit does not fit its document: edit, node
 │   └── InputError           wrong inputs for a run
 ├── RunError                 the engine ended a node or a run
 │   ├── NodeTimeout          one node exceeded its time limit         (retryable)
@@ -74,15 +73,15 @@ from weft.core.usage import Usage
 __all__ = [
     "AgentError", "BudgetExceeded", "BuildError", "Cancelled", "CapabilityError", "CassetteMiss",
     "ClusterError", "ContentMismatch", "ContentNotFound", "ContentTooLarge",
-    "ContextLengthExceeded", "CycleError", "DeadlineExceeded", "DuplicateName", "EditError",
-    "EffectUnknown", "EngineMissing", "Failure", "InputError", "InternalError", "JoinError",
-    "JoinUnsatisfied", "LoopLimit", "MachineBusy", "ModelError", "ModelNotFound",
-    "ModelOutputError", "ModelOverloaded", "ModelRequestError", "ModelTimeout", "ModelUnavailable",
-    "NodeFailed", "NodeLimit", "NodeTimeout", "NotDone", "OutputTruncated", "PlacementError",
-    "PlanError", "ReasoningError", "RecursionLimit", "RouteError", "RunBusy", "RunError",
-    "RunExists", "SandboxError", "ServeError", "SourceError", "SpecError", "StartError",
-    "StoreError", "ToolArgumentError", "ToolDenied", "ToolError", "ToolLimitError", "ToolNotFound",
-    "ToolRaised", "ToolResultError", "TypeMismatch", "UnknownReference", "WeftError", "WorkerLost",
+    "ContextLengthExceeded", "CycleError", "DeadlineExceeded", "DuplicateName", "EffectUnknown",
+    "EngineMissing", "Failure", "InputError", "InternalError", "JoinError", "JoinUnsatisfied",
+    "LoopLimit", "MachineBusy", "ModelError", "ModelNotFound", "ModelOutputError",
+    "ModelOverloaded", "ModelRequestError", "ModelTimeout", "ModelUnavailable", "NodeFailed",
+    "NodeLimit", "NodeTimeout", "NotDone", "OutputTruncated", "PlacementError", "PlanError",
+    "ReasoningError", "RecursionLimit", "RouteError", "RunBusy", "RunError", "RunExists",
+    "SandboxError", "ServeError", "SourceError", "SpecError", "StartError", "StoreError",
+    "ToolArgumentError", "ToolDenied", "ToolError", "ToolLimitError", "ToolNotFound", "ToolRaised",
+    "ToolResultError", "TypeMismatch", "UnknownReference", "WeftError", "WorkerLost",
 ]
 # fmt: on
 
@@ -229,19 +228,6 @@ class PlanError(BuildError):
         about = f"step {self.step}: " if self.step is not None else ""
         hint = f" ({self.hint})" if self.hint else ""
         return f"plan:{self.line}:{self.column}: {about}{self.message}{hint}"
-
-
-class EditError(BuildError):
-    """A typed edit does not fit its document. `edit` is the edit's name, `node` the node's."""
-
-    def __init__(
-        self, message: str, *, edit: str, node: str | None = None, hint: str | None = None
-    ) -> None:
-        super().__init__(message, hint=hint, node=node)
-        self.edit = edit
-
-    def __str__(self) -> str:
-        return f"{self.edit}: {super().__str__()}"
 
 
 class InputError(BuildError):

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, Final
 
-from weft.core.errors import BuildError, EditError
+from weft.core.errors import BuildError
 from weft.core.values import Usage
+from weft.optimise.edits.error import EditError
 from weft.optimise.edits.patch import AnyFlow
 from weft.optimise.space import Space, SpaceCandidate
 from weft.optimise.table import OutcomeTable, TableRun

@@ -8,7 +8,6 @@ from itertools import permutations
 from math import prod
 from typing import Any, Final, Literal
 
-from weft.core.errors import EditError
 from weft.optimise.edits import (
     Drop,
     Edit,
@@ -23,6 +22,7 @@ from weft.optimise.edits import (
     document_digest,
 )
 from weft.optimise.edits.draft import DocumentDraft, NodePlace, kind_of, places
+from weft.optimise.edits.error import EditError
 from weft.optimise.edits.patch import AnyFlow
 from weft.workflow import WorkflowDocument
 from weft.workflow.document.rewrite import plain_document

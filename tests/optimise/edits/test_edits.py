@@ -10,7 +10,6 @@ import pytest
 
 import weft
 from tests.optimise.edits.flows import TEXT, echo
-from weft.errors import EditError
 from weft.optimise.edits import (
     EDITS,
     Demonstration,
@@ -35,7 +34,9 @@ from weft.optimise.edits import (
     document_digest,
     edits_schema,
 )
+from weft.optimise.edits.error import EditError
 from weft.testing import FakeModel
+from weft.workflow.document.writer import to_yaml
 
 _SHOWN = Demonstration(user="two {{ braces", assistant="yes")
 FITTING: tuple[Edit, ...] = (
@@ -161,7 +162,7 @@ def test_demonstrations_are_shown_as_they_were_written_and_go_again() -> None:
 def test_the_order_of_an_answers_fields_makes_another_candidate() -> None:
     before = weft.loads(TEXT).document
     after = SetSchemaOrder(node="answer", order=["why", "answer"]).apply(before)
-    assert list(after.nodes["answer"].output_schema["properties"]) == ["why", "answer"]  # type: ignore[union-attr]
+    assert "properties: {why: {type: string}, answer: {type: string}}" in to_yaml(after)
     assert document_digest(after) != document_digest(before)
 
 

@@ -11,8 +11,8 @@ import pytest
 
 import weft
 from tests.optimise.programs import ProgramWriter, function_model, random_edit
-from weft.errors import EditError
 from weft.optimise.edits import EDITS, Patch
+from weft.optimise.edits.error import EditError
 from weft.workflow.document.rewrite import rewritten
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 import weft
 from tests.optimise.edits.flows import TEXT, echo
-from weft.errors import BuildError, EditError
+from weft.errors import BuildError
 from weft.optimise.edits import (
     InsertRevise,
     Parallelise,
@@ -23,6 +23,7 @@ from weft.optimise.edits import (
     document_digest,
     with_document,
 )
+from weft.optimise.edits.error import EditError
 from weft.testing import FakeModel
 
 PATCH = Patch((SetModel(node="rating", model="big"), WrapVote(node="rating", samples=2)))

@@ -2,6 +2,7 @@
 
 from weft.optimise.edits.catalogue import EDITS, edits_schema, read_edits
 from weft.optimise.edits.edit import Edit
+from weft.optimise.edits.error import EditError
 from weft.optimise.edits.insertions import InsertRevise, InsertVerifier, WrapCascade, WrapVote
 from weft.optimise.edits.patch import (
     AppliedPatch,
@@ -29,6 +30,7 @@ __all__ = [
     "Demonstration",
     "Drop",
     "Edit",
+    "EditError",
     "Fuse",
     "Hoist",
     "InsertRevise",

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from weft.core.errors import EditError
 from weft.core.suggestion import suggestion
 from weft.optimise.edits.edit import Edit
+from weft.optimise.edits.error import EditError
 from weft.optimise.edits.insertions import InsertRevise, InsertVerifier, WrapCascade, WrapVote
 from weft.optimise.edits.settings import (
     SetDecoder,

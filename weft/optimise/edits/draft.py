@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
-from weft.core.errors import EditError
 from weft.core.suggestion import closest
+from weft.optimise.edits.error import EditError
 from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.rewrite import plain_document
 from weft.workflow.document.spec.defects import first_defect

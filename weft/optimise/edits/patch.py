@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from weft.core.errors import BuildError, EditError
+from weft.core.errors import BuildError
 from weft.core.ports import ModelClient, ToolRunner
 from weft.optimise.edits.catalogue import UNCHANGED, read_edits
 from weft.optimise.edits.draft import places
 from weft.optimise.edits.edit import Edit
+from weft.optimise.edits.error import EditError
 from weft.workflow import Flow, WorkflowDocument, load
 from weft.workflow.document.python_types import PythonTypes
 from weft.workflow.document.recursion import check_recursion
@@ -86,11 +87,9 @@ class Patch:
 
     def diff(self, target: WorkflowDocument | AnyFlow) -> str:
         """What the patch changes, as a unified diff of YAML texts. Raises: as `apply`."""
-        before = target if isinstance(target, WorkflowDocument) else target.document
-        after = self.apply(target)
-        return document_diff(
-            before, after if isinstance(after, WorkflowDocument) else after.document
-        )
+        if isinstance(target, WorkflowDocument):
+            return document_diff(target, self.apply(target))
+        return document_diff(target.document, self.apply(target).document)
 
     def _document(
         self, document: WorkflowDocument, check: Callable[[WorkflowDocument], None]

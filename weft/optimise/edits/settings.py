@@ -148,8 +148,9 @@ class SetSchemaOrder(Edit):
 
     def change(self, draft: DocumentDraft) -> None:
         raw = draft.place(self.node, "model").raw
-        schema = raw.get("schema")
-        properties = schema.get("properties") if isinstance(schema, dict) else None
+        given = raw.get("schema")
+        schema: dict[str, Any] = given if isinstance(given, dict) else {}
+        properties = schema.get("properties")
         if not isinstance(properties, dict):
             draft.fail("its answer has no fields", self.node, "give it a `schema` with properties")
         unknown = [name for name in self.order if name not in properties]
