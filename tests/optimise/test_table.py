@@ -85,20 +85,44 @@ def test_runs_at_the_same_time_share_what_they_compute() -> None:
     assert len({str(each.result.outputs) for each in runs}) == 1
 
 
-def test_a_failure_is_not_stored_and_a_retry_is_not_waited_for() -> None:
-    down = Reply("", error=ModelUnavailable("down"))
-    flow = weft.loads(
-        "{name: f, models: {m: local:t}, nodes: {a: {model: m, prompt: x, retry: {attempts: 2,"
-        " delay: 0s}}, b: {model: m, prompt: x, retry: {attempts: 1}}},"
-        " outputs: {a: '{{ a }}', b: '{{ b }}'}}"
+def test_a_run_that_is_cancelled_leaves_its_results_to_others() -> None:
+    flow, table = weft.loads(TEXT), OutcomeTable()
+
+    async def cancelled() -> TableRun:
+        stuck = FakeModel(lambda _: Reply("late", first_token_s=1_000))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await table.run(flow, {"topic": "x"}, models={"small": stuck})
+        assert stuck.requests
+        other = echo()
+        return await table.run(flow, {"topic": "x"}, models={"small": other})
+
+    assert asyncio.run(cancelled()).spent.requests == 7
+
+
+def two_equal_nodes(retry: str) -> weft.Flow:
+    return weft.loads(
+        f"{{name: f, models: {{m: local:t}}, nodes: {{a: {{model: m, prompt: x, {retry}}},"
+        f" b: {{model: m, prompt: x, {retry}}}}}, outputs: {{a: '{{{{ a }}}}', b: '{{{{ b }}}}'}}}}"
     )
-    table, model = OutcomeTable(), FakeModel([down, down, "one", "two"])
-    first = run(table, flow, model)
-    assert first.result.status != "succeeded" or len(model.requests) <= 4
-    for _ in range(2):
-        last = run(table, flow, model)
-    assert last.result.status == "succeeded"
-    assert not last.fresh
+
+
+def test_a_failure_is_not_stored() -> None:
+    flow, table = two_equal_nodes("retry: {attempts: 1}"), OutcomeTable()
+    down = FakeModel(lambda _: Reply("", error=ModelUnavailable("down")))
+    failed = run(table, flow, down)
+    assert failed.result.status == "failed"
+    assert len(down.requests) == 2  # the second node asks once the first has failed
+    assert run(table, flow, FakeModel(["one"])).result.outputs == {"a": "one", "b": "one"}
+
+
+def test_a_second_attempt_does_not_wait_for_the_first() -> None:
+    flow, table = two_equal_nodes("retry: {attempts: 3, delay: 0s}"), OutcomeTable()
+    model = FakeModel([Reply("", error=ModelUnavailable("down")), "one"])
+    found = run(table, flow, model)
+    assert found.result.outputs == {"a": "one", "b": "one"}
+    assert len(model.requests) == 2
+    assert not run(table, flow, model).fresh
 
 
 def test_results_and_their_costs_outlive_the_process(tmp_path: Path) -> None:

@@ -141,8 +141,9 @@ class OutcomeTable:
                 questions="pause",
                 **settings,
             ).wait()
-        finally:
+        except BaseException:
             view.release()
+            raise
         return await view.done(result)
 
 
@@ -205,15 +206,16 @@ class _RunView:
                 pass
 
     def release(self) -> None:
-        """Let other runs compute what this one has not: it has ended."""
+        """Let other runs compute what this one has not stored: it has ended."""
         for place in list(self._own):
-            if place not in self._fresh.values():
-                self._let_go(place)
+            self._let_go(place)
 
     async def done(self, result: FlowResult[Any]) -> TableRun:
         """The run's summary, once its costs are stored beside its results."""
-        for node, place in self._fresh.items():
+        for place in self._fresh.values():
             await self._until_stored(place)
+        self.release()
+        for node, place in self._fresh.items():
             cost = self._costs[node]
             await self._store.put(f"{place}.cost", asdict(cost))
         spent = sum((cost.usage for cost in self._costs.values()), Usage())
@@ -228,11 +230,10 @@ class _RunView:
         return node in self._keys and node not in self._hits
 
     async def _until_stored(self, place: str) -> None:
-        """Wait until the result is stored; a result that no store can hold is let go."""
+        """Wait until the result is stored, or the store has not answered for a second."""
         if place in self._own:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._own[place].wait(), 1.0)
-            self._let_go(place)
 
     async def _cost(self, place: str) -> NodeCost:
         entry = await self._store.get(f"{place}.cost")

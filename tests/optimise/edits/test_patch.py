@@ -78,6 +78,16 @@ def test_a_patch_that_does_not_fit_leaves_the_file(tmp_path: Path) -> None:
     assert file.read_text() == TEXT
 
 
+def test_a_value_that_no_file_can_hold_is_not_written(tmp_path: Path) -> None:
+    file = tmp_path / "brief.yaml"
+    file.write_text(TEXT)
+    deep = f'{"[" * 80}"{{{{ notes }}}}"{"]" * 80}'
+    patch = Patch.of(f'[{{"edit": "drop", "node": "short", "instead": {deep}}}]')
+    with pytest.raises(BuildError, match="no file can hold"):
+        patch.apply_to_file(file)
+    assert file.read_text() == TEXT
+
+
 def test_a_file_with_aliases_is_written_anew(tmp_path: Path) -> None:
     text = TEXT.replace('"Introduce {{ topic }}"', '&x "Introduce {{ topic }}"')
     text = text.replace(

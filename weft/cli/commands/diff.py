@@ -67,8 +67,8 @@ def _of_files(left: str, right: str, *, as_json: bool) -> ExitCode:
     from weft.workflow.document.rewrite import text_diff
     from weft.workflow.document.writer import to_yaml
 
-    texts = (to_yaml(load(file).document) for file in (left, right))
-    lines = text_diff(*texts, left, right)
+    before, after = (to_yaml(load(file).document) for file in (left, right))
+    lines = text_diff(before, after, left, right)
     if as_json:
         typer.echo(json_text({"same": not lines, "lines": lines}))
     else:

@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 from ruamel.yaml.util import load_yaml_guess_indent
 
-from weft.core.errors import SourceError
+from weft.core.errors import BuildError, SourceError
 from weft.workflow.document.loader import parse
 from weft.workflow.document.source import read_text
 from weft.workflow.document.spec.document import WorkflowDocument
@@ -29,21 +29,31 @@ def rewritten(text: str, before: WorkflowDocument, after: WorkflowDocument) -> s
 
     Only what differs is written anew. A text whose layout does not allow that, such as one with
     aliases, is written anew as a whole, without its comments.
+
+    Raises: `BuildError` for a document that no text may hold, since it is too deep or too large.
     """
+    target = plain_document(after)
+    for new in (_changed(text, plain_document(before), target), to_yaml(after)):
+        if _loads_as(new, target):
+            return new
+    raise BuildError("no file can hold the changed workflow", hint="it is too deep or too large")
+
+
+def _changed(text: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """`text` with what differs between `before` and `after`, as far as its layout allows."""
     yaml = YAML()
     yaml.preserve_quotes = True
     yaml.width = 4096
     _, indent, offset = load_yaml_guess_indent(text)
     top = yaml.load(text)
     if not isinstance(top, CommentedMap):
-        return to_yaml(after)
+        return text
     if indent and offset is not None:
         yaml.indent(mapping=2, sequence=max(indent, offset + 2), offset=offset)
-    target = plain_document(after)
-    _merge(top, plain_document(before), target)
+    _merge(top, before, after)
     stream = io.StringIO()
     yaml.dump(top, stream)
-    return stream.getvalue() if _loads_as(stream.getvalue(), target) else to_yaml(after)
+    return stream.getvalue()
 
 
 def document_diff(before: WorkflowDocument, after: WorkflowDocument) -> str:
