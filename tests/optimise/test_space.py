@@ -7,18 +7,21 @@ import json
 from collections.abc import Mapping
 from hashlib import sha256
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import weft
 from tests.optimise.edits.flows import TEXT, echo
-from weft.errors import BuildError
+from weft.errors import BuildError, SourceError
+from weft.optimise.edits import Hoist, Patch, addresses
 from weft.optimise.edits.error import EditError
 from weft.optimise.enumeration import Enumeration, enumerate_space
 from weft.optimise.space import Space, declared_space, discovered_space
 from weft.optimise.table import OutcomeTable, TableRun
 from weft.testing import FakeModel
+from weft.workflow.document.spec.document import node_address, walk
 
 KNOBS = """
 optimise:
@@ -83,9 +86,35 @@ def test_a_combination_that_does_not_fit_is_refused() -> None:
     assert (len(found), [error.node for error in refused]) == (2, ["rating"])
     with pytest.raises(EditError, match="nowhere"):
         list(declared_space(flow.document).candidates(flow))
-    wrong = weft.loads(TEXT + "optimise: {knobs: {ratin: {prompt: true}}}\n")
-    with pytest.raises(EditError, match="there is no node `ratin`"):
-        declared_space(wrong.document)
+
+
+@pytest.mark.parametrize(
+    ("knobs", "why"),
+    [
+        ("{ratin: {prompt: true}}", "there is no node `ratin`"),
+        ("{notes/do: {prompt: true}}", "there is no node `notes/do`"),
+        ("{rating: {model: [huge]}}", "there is no model called `huge`"),
+        ("{rating: {models: [big]}}", "models"),
+    ],
+)
+def test_knobs_of_nothing_are_refused_where_they_stand(knobs: str, why: str) -> None:
+    with pytest.raises(SourceError, match=why) as caught:
+        weft.loads(TEXT + f"optimise:\n  knobs: {knobs}\n")
+    assert caught.value.line == TEXT.count("\n") + 2
+
+
+def test_knobs_of_a_node_that_an_edit_removes_go_with_it() -> None:
+    knobs = "optimise: {knobs: {notes/intro: {prompt: true}, rating: {prompt: true}}}\n"
+    flow = Patch((Hoist(node="notes/intro"),)).apply(weft.loads(TEXT + knobs))
+    assert flow.document.optimise is not None
+    assert list(flow.document.optimise.knobs) == ["rating"]
+
+
+def test_addresses_of_nodes_are_the_same_everywhere() -> None:
+    for path in sorted((Path(__file__).parents[1] / "workflow" / "whole").glob("*.yaml")):
+        document = weft.load(path).document
+        found = [node_address(place) for place, _ in walk(document.nodes)]
+        assert sorted(addresses(document)) == sorted(found)
 
 
 # -- enumeration -------------------------------------------------------------------------------

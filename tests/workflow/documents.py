@@ -33,7 +33,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
         "models": {name: draw(_models) for name in models},
         "tools": {name: draw(_tools) for name in tools},
         "run": draw(_runs(models)),
-        "optimise": draw(_knobs(models)),
+        "optimise": draw(_knobs(models, list(nodes))),
         "nodes": nodes,
         "outputs": {"out": writer.reference(writer.seen(nodes, inputs))},
     }
@@ -118,7 +118,7 @@ def _runs(models: list[str]) -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-def _knobs(models: list[str]) -> st.SearchStrategy[dict[str, Any]]:
+def _knobs(models: list[str], nodes: list[str]) -> st.SearchStrategy[dict[str, Any]]:
     knobs = st.fixed_dictionaries(
         {},
         optional={
@@ -134,7 +134,7 @@ def _knobs(models: list[str]) -> st.SearchStrategy[dict[str, Any]]:
         },
     )
     return st.just({}) | st.fixed_dictionaries(
-        {}, optional={"knobs": st.dictionaries(names, knobs, max_size=2)}
+        {}, optional={"knobs": st.dictionaries(st.sampled_from(nodes), knobs, max_size=2)}
     )
 
 

@@ -146,7 +146,13 @@ class DocumentDraft:
                 self.fail(f"it runs only in the place of `{name}`", place.address, hint)
 
     def document(self) -> WorkflowDocument:
-        """The changed document. Raises: `EditError` for a defect of its structure."""
+        """The changed document, without knobs of nodes that are gone.
+
+        Raises: `EditError` for a defect of its structure.
+        """
+        knobs = self.raw.get("optimise", {}).get("knobs", {})
+        for address in knobs.keys() - places(self.raw).keys() if knobs else ():
+            del knobs[address]
         try:
             return WorkflowDocument.model_validate(self.raw)
         except ValidationError as error:

@@ -114,3 +114,16 @@ def _walk(step: BaseNode, path: Path) -> Iterator[tuple[Path, BaseNode]]:
             yield from walk(inside.body.nodes, (*below, "nodes"))
         else:
             yield from _walk(inside.body, below)
+
+
+def node_address(path: Path) -> str:
+    """The address of the node at a path of `walk`: `notes/draft`, `notes/do`, `route/CASE/a`."""
+    found: list[str] = []
+    rest = list(path)
+    while rest:
+        part = rest.pop(0)
+        if part in ("nodes", "cases"):
+            found.append(str(rest.pop(0)))
+        elif rest[:1] != ["nodes"]:
+            found.append(str(part))
+    return "/".join(found)
