@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
@@ -311,9 +311,3 @@ def _storing_document(document: WorkflowDocument, seed: int | None) -> WorkflowD
 
 def _is_stored(raw: RawNode) -> bool:
     return kind_of(raw) in _STORED and "conversation" not in raw
-
-
-def total(runs: Iterable[TableRun]) -> tuple[Usage, Usage]:
-    """What `runs` spent, and what they would have spent without a table."""
-    found = list(runs)
-    return sum((run.spent for run in found), Usage()), sum((run.whole for run in found), Usage())
