@@ -26,6 +26,7 @@ BUDGET: Final[dict[str, tuple[int, int]]] = {
     "weft/durability": (52, 9_200),
     "weft/engine": (40, 6_900),
     "weft/evaluation": (19, 2_600),
+    "weft/optimise": (18, 2_500),
     "weft/planner": (45, 7_600),
     "weft/reasoning": (108, 14_300),
     "weft/serving": (194, 28_800),

@@ -33,6 +33,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
         "models": {name: draw(_models) for name in models},
         "tools": {name: draw(_tools) for name in tools},
         "run": draw(_runs(models)),
+        "optimise": draw(_knobs(models, list(nodes))),
         "nodes": nodes,
         "outputs": {"out": writer.reference(writer.seen(nodes, inputs))},
     }
@@ -131,6 +132,26 @@ def _runs(models: list[str]) -> st.SearchStrategy[dict[str, Any]]:
                 names, st.just({}) | st.just({"labels": ["gpu"], "workers": 2}), max_size=2
             ),
         },
+    )
+
+
+def _knobs(models: list[str], nodes: list[str]) -> st.SearchStrategy[dict[str, Any]]:
+    knobs = st.fixed_dictionaries(
+        {},
+        optional={
+            "model": st.lists(st.sampled_from(models), min_size=1, max_size=2),
+            "decode": st.just(["lookup:8"]),
+            "temperature": st.lists(st.floats(0, 2), min_size=1, max_size=2),
+            "samples": st.lists(st.integers(1, 9), min_size=1, max_size=3),
+            "width": st.lists(st.integers(1, 9), min_size=1, max_size=3),
+            "schema_order": st.booleans() | st.just([["why", "answer"]]),
+            "prompt": st.booleans() | st.just(["Another"]),
+            "demonstrations": st.just({}) | st.just({"max": 2}),
+            "optional": st.booleans() | st.just("{{ 1 }}"),
+        },
+    )
+    return st.just({}) | st.fixed_dictionaries(
+        {}, optional={"knobs": st.dictionaries(st.sampled_from(nodes), knobs, max_size=2)}
     )
 
 

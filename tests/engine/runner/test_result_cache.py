@@ -379,3 +379,15 @@ def test_a_hit_feeds_what_depends_on_it() -> None:
     for _ in range(2):
         played = play(node("a", Counting("A"), cache=CACHE), node("b", echo, "a"), store=store)
         assert played.value("b") == {"a": "A"}
+
+
+def test_an_ordered_cache_tells_the_orders_of_mappings_apart() -> None:
+    """A prompt writes a mapping in its own order: another order makes another prompt."""
+    one, other = {"a": 1, "b": [{"c": 2, "d": 3}]}, {"b": [{"d": 3, "c": 2}], "a": 1}
+    plain, ordered = NodeCache("x"), NodeCache("x", ordered=True)
+    assert key(plain, {"value": one}) == key(plain, {"value": other})
+    assert key(ordered, {"value": one}) != key(ordered, {"value": other})
+    assert key(ordered, {"value": one}) == key(plain, {"value": one})  # sorted keys: as ever
+    assert key(ordered, {"p": other, "q": 1}) == key(ordered, {"q": 1, "p": other})
+    pairs = [{"a": 1, "b": 2}, {"b": 2, "a": 1}]
+    assert key(ordered, {"value": pairs}) != key(ordered, {"value": pairs[::-1]})

@@ -146,8 +146,7 @@ def print_changes(console: Console, changes: WorkflowDiff) -> None:
     """Print the files, lines and nodes that differ, and what happens to finished nodes."""
     for path, verdict in changes.files.items():
         console.print(Text(f"{verdict} ", _STYLES[verdict]).append(clean(path)), soft_wrap=True)
-    for line in changes.lines[:_MOST_LINES]:
-        console.print(Text(clean(line), _LINE_STYLES.get(line[:1], "dim")), soft_wrap=True)
+    print_lines(console, changes.lines[:_MOST_LINES])
     print_more(console, len(changes.lines), _MOST_LINES, "lines")
     console.print()
     if not changes.nodes:
@@ -163,6 +162,12 @@ def print_changes(console: Console, changes: WorkflowDiff) -> None:
         if node.may_act_twice:
             console.print(Text(_twice(node), "bold red"), soft_wrap=True)
     console.print()
+
+
+def print_lines(console: Console, lines: Iterable[str]) -> None:
+    """Print the lines of a unified diff, in colours."""
+    for line in lines:
+        console.print(Text(clean(line), _LINE_STYLES.get(line[:1], "dim")), soft_wrap=True)
 
 
 def _twice(node: NodeChange) -> str:

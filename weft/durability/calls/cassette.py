@@ -139,6 +139,7 @@ class Cassette:
     strict      a call that differs from its record is a miss; otherwise the next recorded call of
                 the same attempt, tool or model answers it, and `drifts` has the differences
     on_drift    receives each drift as it is found
+    by_content  an equal call of any node answers a call, too: the program may have been changed
     """
 
     def __init__(
@@ -148,8 +149,11 @@ class Cassette:
         strict: bool = False,
         redactor: Redactor | None = None,
         on_drift: Callable[[Drift], None] | None = None,
+        by_content: bool = False,
     ) -> None:
         self.drifts: list[Drift] = []
+        self._by_content = by_content
+        self._contents: dict[str, list[RecordedCall]] | None = None
         self.ended_s = 0.0
         self._strict = strict
         self._redactor = redactor or Redactor()
@@ -169,7 +173,7 @@ class Cassette:
     def tool(self, place: CallSite, name: str, arguments: Mapping[str, Any]) -> RecordedCall:
         """The recorded call of a tool. Raises: `CassetteMiss`."""
         call = self._ids.tool(place, self._digests.tool(name, arguments))
-        found = self._exact(place, call) or self._once(place, call)
+        found = self._exact(place, call) or self._once(place, call) or self._equal(call)
         if found is None:
             shown = self._redactor.redact(arguments)
             found = self._other(
@@ -184,7 +188,7 @@ class Cassette:
     def model(self, place: CallSite, name: str, request: ModelRequest) -> RecordedCall:
         """The recorded call of a model. Raises: `CassetteMiss`."""
         call = self._ids.model(place, self._digests.model(name, request))
-        found = self._exact(place, call)
+        found = self._exact(place, call) or self._equal(call)
         if found is None:
             shown = self._redactor.redact(request)
             found = self._other(
@@ -254,6 +258,22 @@ class Cassette:
     def _once(self, place: CallSite, call: CallId) -> RecordedCall | None:
         """A call that was not repeated in a later attempt."""
         return self._once_calls.find(place.node, call)
+
+    def _equal(self, call: CallId) -> RecordedCall | None:
+        """A finished call of any node with the content of `call`: the one of its number, or the
+        last.
+        """
+        if not self._by_content:
+            return None
+        if self._contents is None:
+            self._contents = {}
+            for known in self._calls.everything():
+                if known.ended is not None:
+                    content = known.called.call.rpartition("#")[0]
+                    self._contents.setdefault(content, []).append(known)
+        content, _, number = call.rpartition("#")
+        found = self._contents.get(content, [])
+        return found[min(int(number), len(found) - 1)] if found else None
 
     def _other(
         self,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from json.encoder import encode_basestring_ascii
@@ -86,13 +86,31 @@ def key(cache: NodeCache, inputs: Mapping[str, Any]) -> str | None:
     """SHA-256 in hex over identity and inputs; None when an input has no stable content.
 
     Equal keys mean equal contents. A list equals a tuple of the same items; a number does not equal
-    its text, nor the key 1 the key "1".
+    its text, nor the key 1 the key "1". An `ordered` cache tells orders of keys apart.
     """
     try:
         text = f"[{_FORM.quoted(cache.identity)}, {content_text(inputs)}]"
+        if cache.ordered and (orders := _orders([inputs[name] for name in sorted(inputs)])):
+            text += json.dumps(orders)
     except Exception:  # noqa: BLE001 - a foreign class may raise anything when it is read
         return None
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _orders(value: Any) -> list[tuple[int, list[str]]]:
+    """The keys of each mapping in `value` that are not sorted, with the mapping's number."""
+    keys = [[str(key) for key in mapping] for mapping in _mappings(value)]
+    return [(number, each) for number, each in enumerate(keys) if each != sorted(each)]
+
+
+def _mappings(value: Any) -> Iterator[Mapping[Any, Any]]:
+    """The mappings in `value`, in an order that does not depend on that of their keys."""
+    if isinstance(value, Mapping):
+        yield value
+        value = [value[key] for key in sorted(value, key=str)]
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _mappings(item)
 
 
 def content(value: Any) -> Any:

@@ -241,10 +241,14 @@ MODEL_RETRY: Final = Retry(only=("ModelOverloaded", "ModelUnavailable"))
 
 @dataclass(frozen=True, slots=True)
 class NodeCache:
-    """Reuse a result for equal inputs. `identity` names the definition of the node function."""
+    """Reuse a result for equal inputs. `identity` names the definition of the node function.
+
+    `ordered`: mappings are equal only in the same order, for nodes that write them into texts.
+    """
 
     identity: str
     ttl_s: float | None = None
+    ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

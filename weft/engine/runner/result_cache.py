@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
+from typing import Final
 
 from weft.core.events import NodeFinished
 from weft.core.ids import NodeId
@@ -14,6 +16,9 @@ from weft.core.ports import ResultStore, StoreEntry
 from weft.engine.graph import content_digest
 from weft.engine.graph.node import NodeCache
 from weft.engine.scheduler.commands import Start
+
+LOOKUP_NODE: Final[ContextVar[NodeId]] = ContextVar("LOOKUP_NODE")
+"""The node whose result is looked up, in a store's `get`."""
 
 
 class NodeResultCache:
@@ -56,6 +61,7 @@ class NodeResultCache:
 
     async def _look_up(self, start: Start, key: str) -> StoreEntry | None:
         node = start.state.node.id
+        LOOKUP_NODE.set(node)
         try:
             entry = await self._store.get(key)
         except asyncio.CancelledError:

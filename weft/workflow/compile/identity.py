@@ -102,7 +102,7 @@ def cache_of(step: BaseNode, unit: Unit, digests: Digests | None = None) -> Node
     if step.cache is None:
         return None
     parts = [_definition(step, _AROUND), *_declarations(step, unit, digests or CodeDigests())]
-    return NodeCache(_hashed(parts), step.cache.ttl)
+    return NodeCache(_hashed([*parts, *_field_orders(step)]), step.cache.ttl, ordered=True)
 
 
 def identity_of(step: BaseNode, unit: Unit, digests: Digests | None = None) -> str:
@@ -112,6 +112,15 @@ def identity_of(step: BaseNode, unit: Unit, digests: Digests | None = None) -> s
     """
     declarations = _declarations(step, unit, digests or CodeDigests())
     return _hashed([_definition(step, _IRRELEVANT), *declarations])
+
+
+def _field_orders(step: BaseNode) -> Iterator[object]:
+    """The order in which models write the fields of answers, where it is not the alphabet's."""
+    for _, inner in walk({"": step}):
+        schema = inner.output_schema if isinstance(inner, ModelNode) else None
+        properties = schema.get("properties") if schema is not None else None
+        if isinstance(properties, dict) and list(properties) != sorted(properties):
+            yield list(properties)
 
 
 def value_identity(value: object) -> str:

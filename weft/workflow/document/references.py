@@ -30,7 +30,7 @@ from weft.workflow.document.joins import check_join
 from weft.workflow.document.remedies import undeclared, unknown_name
 from weft.workflow.document.source import KeyPath
 from weft.workflow.document.spec.defects import choice_hint
-from weft.workflow.document.spec.document import bodies, walk
+from weft.workflow.document.spec.document import bodies, node_address, walk
 from weft.workflow.document.spec.nodes import (
     BaseNode,
     BreakNode,
@@ -169,10 +169,27 @@ class _ReferenceChecker:
         for name in self._document.inputs:
             inputs.symbols[name] = DocumentSymbol("input", ("inputs", name))
         scope, _ = self._nodes(self._document.nodes, ("nodes",), inputs)
+        self._knobs()
         for name, value in self._document.outputs.items():
             with self._log:
                 self._output(name, value, scope)
         check_evaluation(self._unit, self._log)
+
+    def _knobs(self) -> None:
+        """Check the names in `optimise`."""
+        declared = None if self._document.optimise is None else self._document.optimise.knobs
+        nodes = [node_address(path) for path, _ in walk(self._document.nodes)] if declared else []
+        models = list(self._document.models)
+        for address, knobs in (declared or {}).items():
+            place = ("optimise", "knobs", address)
+            with self._log:
+                if address not in nodes:
+                    hint = choice_hint(address, nodes) or "name a node by its address"
+                    error = UnknownReference(f"there is no node `{address}`", hint=hint)
+                    self._unit.fail(error, place, at_key=True)
+                for index, model in enumerate(knobs.model or ()):
+                    if model not in models:
+                        self._unknown("model", model, (*place, "model", index), models)
 
     def _output(self, name: str, value: object, scope: SymbolTable) -> None:
         before = len(self._log.found)

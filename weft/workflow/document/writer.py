@@ -17,7 +17,17 @@ from weft.workflow.document.spec.nodes import CallNode, ReduceNode, WorkflowNode
 from weft.workflow.document.unit import ONLY_PYTHON, Unit, node_name
 
 _WIDTH = 92
-_SECTIONS = ("inputs", "models", "tools", "run", "schedule", "nodes", "outputs")
+_SECTIONS = (
+    "inputs",
+    "models",
+    "tools",
+    "run",
+    "schedule",
+    "evaluation",
+    "optimise",
+    "nodes",
+    "outputs",
+)
 
 
 def to_yaml(document: WorkflowDocument) -> str:
@@ -26,7 +36,7 @@ def to_yaml(document: WorkflowDocument) -> str:
     top = CommentedMap()
     for key, value in raw.items():
         if value or key not in _SECTIONS:
-            top[key] = _styled(value, 2 + len(key), inline=key not in _SECTIONS)
+            top[key] = styled(value, 2 + len(key), inline=key not in _SECTIONS)
     for key in list(top)[1:]:
         if key in _SECTIONS:
             top.yaml_set_comment_before_after_key(key, before="\n")
@@ -35,7 +45,7 @@ def to_yaml(document: WorkflowDocument) -> str:
 
 def yaml_text(value: Mapping[str, Any]) -> str:
     """Any plain data as YAML text, in the same style."""
-    top: CommentedMap = _styled(dict(value), 0, inline=False)
+    top: CommentedMap = styled(dict(value), 0, inline=False)
     return _dump(top)
 
 
@@ -49,22 +59,22 @@ def _dump(top: CommentedMap) -> str:
     return stream.getvalue()
 
 
-def _styled(value: Any, indent: int, *, inline: bool = True) -> Any:
+def styled(value: Any, indent: int, *, inline: bool = True) -> Any:
     """`value` with its YAML style; on one line if it fits after `indent` characters."""
-    styled: CommentedMap | CommentedSeq
+    made: CommentedMap | CommentedSeq
     if isinstance(value, dict):
-        styled = CommentedMap(
-            {_key(key): _styled(item, indent + 2 + len(key)) for key, item in value.items()}
+        made = CommentedMap(
+            {_key(key): styled(item, indent + 2 + len(key)) for key, item in value.items()}
         )
     elif isinstance(value, list):
-        styled = CommentedSeq([_styled(item, indent + 4) for item in value])
+        made = CommentedSeq([styled(item, indent + 4) for item in value])
     elif isinstance(value, str):
         return LiteralScalarString(value) if _is_block(value) else _key(value)
     else:
         return value
     if not value or (inline and _fits(value, indent)):
-        styled.fa.set_flow_style()
-    return styled
+        made.fa.set_flow_style()
+    return made
 
 
 def _key(text: str) -> str:

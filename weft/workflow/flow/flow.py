@@ -55,11 +55,9 @@ if TYPE_CHECKING:
 
 _logger = logger("runs")
 
-
 Untyped = Mapping[str, Any]
 P = ParamSpec("P", default=...)
 In = TypeVar("In", default=Untyped)
-
 
 AnyFlow: TypeAlias = "Flow[Any, Any, ...]"
 
@@ -145,6 +143,7 @@ class Flow(FlowViews, Generic[In, Out, P]):
         super().__init__((Path(folder) if folder is not None else Path.cwd()).resolve())
         self._name = name
         self._description = description
+        self._optimise: Any = None
         self._limits = {key: document_value(value, self) for key, value in limits.items()}
         self._inputs: dict[str, Any] = {}
         self._outputs: dict[str, Any] = {}
@@ -175,6 +174,7 @@ class Flow(FlowViews, Generic[In, Out, P]):
         flow._limits = document.run.model_dump(by_alias=True, exclude_unset=True)
         flow._inputs = {name: declared.root for name, declared in document.inputs.items()}
         raw = document.model_dump(by_alias=True, exclude_unset=True)
+        flow._optimise = raw.get("optimise")
         flow._models = dict(raw.get("models", {}))
         flow._tools = dict(raw.get("tools", {}))
         flow._level.nodes = dict(document.nodes)
@@ -460,6 +460,7 @@ class Flow(FlowViews, Generic[In, Out, P]):
             "inputs": self._inputs,
             "models": self._models,
             "tools": self._tools,
+            "optimise": self._optimise,
             "run": self._limits,
             "nodes": self._level.nodes,
             "outputs": self._outputs,

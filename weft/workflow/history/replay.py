@@ -131,10 +131,13 @@ class RunReplay:
         return "\n".join(lines)
 
 
-def replay(history: RunHistory, unit: Unit, *, strict: bool = False) -> RunReplay:
+def replay(
+    history: RunHistory, unit: Unit, *, strict: bool = False, by_content: bool = False
+) -> RunReplay:
     """Run `unit`, the current workflow, with the recorded calls, and compare.
 
-    strict: a call that differs from its record fails, instead of getting the recorded answer.
+    strict      a call that differs from its record fails, instead of getting the recorded answer
+    by_content  an equal call of any node answers a call: nodes may have other names now
 
     Raises: `BuildError`, also inside an event loop; `InputError`.
     """
@@ -142,16 +145,16 @@ def replay(history: RunHistory, unit: Unit, *, strict: bool = False) -> RunRepla
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return clock.run(_replayed(history, unit, clock, strict=strict))
+        return clock.run(_replayed(history, unit, clock, strict=strict, by_content=by_content))
     raise BuildError("replay inside an event loop", hint="write: await asyncio.to_thread(...)")
 
 
 async def _replayed(
-    history: RunHistory, unit: Unit, clock: FakeClock, *, strict: bool
+    history: RunHistory, unit: Unit, clock: FakeClock, *, strict: bool, by_content: bool
 ) -> RunReplay:
     redactor = replaying_redactor(history.header.secrets)
     records = [numbered.record for numbered in history.records]
-    cassette = Cassette(records, strict=strict, redactor=redactor)
+    cassette = Cassette(records, strict=strict, redactor=redactor, by_content=by_content)
     ends: dict[NodeId, Outcome] = {}
 
     def record_end(event: Event) -> None:

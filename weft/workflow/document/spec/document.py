@@ -23,6 +23,7 @@ from weft.workflow.document.spec.nodes import (
     NodeSpec,
     WorkflowNode,
 )
+from weft.workflow.document.spec.optimise import OptimiseSpec
 from weft.workflow.document.spec.settings import RunSpec, Schedules, ScheduleSpec
 
 Path = tuple[str | int, ...]
@@ -40,6 +41,7 @@ class WorkflowDocument(SpecPart):
     )
     models: dict[Name, Model] = optional_mapping("The language models, by a name of your own.")
     tools: dict[Name, Tool] = optional_mapping("The tools, by a name of your own.")
+    optimise: OptimiseSpec | None = optional("What an optimiser may change.")
     run: RunSpec = Field(default_factory=RunSpec, description="Limits of a whole run.")
     schedule: Schedules | None = optional(
         "When workers run it: one schedule, or a list. `weft schedule apply` registers them."
@@ -137,3 +139,16 @@ def _walk(step: BaseNode, path: Path) -> Iterator[tuple[Path, BaseNode]]:
             yield from walk(inside.body.nodes, (*below, "nodes"))
         else:
             yield from _walk(inside.body, below)
+
+
+def node_address(path: Path) -> str:
+    """The address of the node at a path of `walk`: `notes/draft`, `notes/do`, `route/CASE/a`."""
+    found: list[str] = []
+    rest = list(path)
+    while rest:
+        part = rest.pop(0)
+        if part in ("nodes", "cases"):
+            found.append(str(rest.pop(0)))
+        elif rest[:1] != ["nodes"]:
+            found.append(str(part))
+    return "/".join(found)

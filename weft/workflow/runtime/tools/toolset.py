@@ -218,6 +218,10 @@ class Toolset:
         """True when tools given for the run replace those of the server `name`."""
         return any(given.startswith(f"{name}_") for given in self._given_specs)
 
+    def gives(self, text: str) -> bool:
+        """True when a tool given for the run is, or replaces, the one that `text` names."""
+        return _short(text) in self._given_specs or self.replaces(_short(text))
+
     def resource(self, unit: Unit, text: str) -> str | None:
         """The resource class of the tool's calls."""
         source = source_of(unit, text)

@@ -1,0 +1,1 @@
+"""Optimisation of workflows: typed edits, outcome tables, search and decision."""
