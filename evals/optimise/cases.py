@@ -38,14 +38,18 @@ def interacting_pair(random: Random) -> Planted:
     """Two settings harm alone and help together."""
     one, other = _helpful(random, 2)
     effects = _nulls(random) | {one: -0.4, other: -0.4}
-    return Planted("interacting_pair", 0.0, effects, {(one, other): float(random.uniform(1.8, 2.2))})
+    return Planted(
+        "interacting_pair", 0.0, effects, {(one, other): float(random.uniform(1.8, 2.2))}
+    )
 
 
 def seed_trap(random: Random) -> Planted:
     """The order of the answer's fields hides what everything else does."""
     trap = ("answer.order", "reason_first")
     effects = _nulls(random) | {trap: 0.9}
-    effects |= {each: float(random.uniform(0.5, 0.8)) for each in _helpful(random, 2, "answer.order")}
+    effects |= {
+        each: float(random.uniform(0.5, 0.8)) for each in _helpful(random, 2, "answer.order")
+    }
     return Planted("seed_trap", -1.2, effects, muffled_without=trap)
 
 
@@ -66,7 +70,9 @@ def judge_hack(random: Random) -> Planted:
     """The judge likes long answers, which are worse."""
     hack = ("answer.style", "long")
     effects = _nulls(random) | {hack: -0.5}
-    effects |= {each: float(random.uniform(0.5, 0.8)) for each in _helpful(random, 2, "answer.style")}
+    effects |= {
+        each: float(random.uniform(0.5, 0.8)) for each in _helpful(random, 2, "answer.style")
+    }
     return Planted("judge_hack", 0.0, effects, hack={hack: 2.5})
 
 
@@ -85,7 +91,9 @@ def drift(random: Random) -> Planted:
 
 
 def heavy_tail(random: Random) -> Planted:
-    """One setting lowers the mean and lengthens the tail; another one cuts the tail."""
+    """One setting lowers the mean and lengthens the tail, another one cuts the tail; neither changes
+    an answer. A third saves time and costs quality.
+    """
 
     def usual(time: Array, tail: Array) -> Array:
         return np.where(tail < 0.08, 3 * time, time)
@@ -97,12 +105,15 @@ def heavy_tail(random: Random) -> Planted:
         return np.where(tail < 0.08, 1.2 * time, 0.95 * time)
 
     effects = _nulls(random) | {
-        ("plan.demos", "mixed"): 0.0, ("plan.demos", "near"): 0.0, ("facts.prompt", "terse"): -0.8,
+        ("plan.demos", "mixed"): 0.0,
+        ("plan.demos", "near"): 0.0,
+        ("answer.order", "reason_first"): -0.8,
     }
     seconds = {
         ("plan.demos", "none"): usual,
         ("plan.demos", "mixed"): gambles,
         ("plan.demos", "near"): capped,
+        ("answer.order", "reason_first"): lambda time, _: 0.5 * time,
     }
     return Planted("heavy_tail", 0.0, effects, goal=Goal(LATENCY, (QUALITY,)), seconds=seconds)
 
@@ -110,7 +121,14 @@ def heavy_tail(random: Random) -> Planted:
 PLANTED: Final[dict[str, Callable[[Random], Planted]]] = {
     each.__name__: each
     for each in (
-        additive, interacting_pair, seed_trap, no_headroom, overfit_bait,
-        judge_hack, structure, drift, heavy_tail,
+        additive,
+        interacting_pair,
+        seed_trap,
+        no_headroom,
+        overfit_bait,
+        judge_hack,
+        structure,
+        drift,
+        heavy_tail,
     )
 }

@@ -69,7 +69,11 @@ class Rival:
 
     def figure(self, candidate: Candidate) -> float:
         """The goal's improved figure on development cases; -inf where others are not kept."""
-        goal, model, cases = self.bench.model.planted.goal, self.bench.model, list(CASES.development)
+        goal, model, cases = (
+            self.bench.model.planted.goal,
+            self.bench.model,
+            list(CASES.development),
+        )
 
         def of(name: str, which: Candidate) -> float:
             if name == "quality":
@@ -154,7 +158,9 @@ class GepaRules(Rival):
         merged = Candidate.of(made)
         if merged in self.full:
             return 0
-        sample = [int(each) for each in self.random.choice(len(CASES.development), 5, replace=False)]
+        sample = [
+            int(each) for each in self.random.choice(len(CASES.development), 5, replace=False)
+        ]
         best = max(self.full[one][sample].sum(), self.full[other][sample].sum())
         if self.metric(merged, sample).sum() >= best:
             self.evaluate(merged)
@@ -194,8 +200,9 @@ class MiproRules(Rival):
             return int(self.random.integers(len(CANDIDATES)))
         ranked = [at for at, _ in sorted(trials, key=lambda each: -each[1])]
         good = min(25, int(np.ceil(0.1 * len(ranked))))
-        above, below = np.bincount(ranked[:good], minlength=len(CANDIDATES)), np.bincount(
-            ranked[good:], minlength=len(CANDIDATES)
+        above, below = (
+            np.bincount(ranked[:good], minlength=len(CANDIDATES)),
+            np.bincount(ranked[good:], minlength=len(CANDIDATES)),
         )
         drawn = self._sample(above)
         ratio = np.log(self._mixture(above)) - np.log(self._mixture(below))

@@ -63,8 +63,17 @@ def study(case: str, system: str, number: int, *, reuse: bool = True) -> Study:
     gain = model.truth[best] - model.truth[BASELINE]
     found = not claimed if model.room <= 0 else gain >= FOUND * model.room
     return Study(
-        case, system, q, found, claimed, gain, model.room, reported - gain if claimed else 0.0,
-        bench.calls, bench.calls > BUDGET, verdict,
+        case,
+        system,
+        q,
+        found,
+        claimed,
+        gain,
+        model.room,
+        reported - gain if claimed else 0.0,
+        bench.calls,
+        bench.calls > BUDGET,
+        verdict,
     )
 
 

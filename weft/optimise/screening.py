@@ -48,10 +48,14 @@ class Screening:
         found = [self._climb(self._allowed(start), weights) for start in starts]
         return max(found, key=lambda each: self.utility(each, weights))
 
-    def incumbent(self, random: Random) -> Candidate:
-        """The best candidate by the expected weights; the baseline where nothing is better."""
+    def incumbent(self, random: Random, least: float = 0.0) -> Candidate:
+        """The best candidate by the expected weights, without edits worth less than `least`; the
+        baseline where nothing is better.
+        """
         starts = [self.model.space.baseline, *self._random_starts(random, 2 * _STARTS)]
         found = self.best(starts)
+        while (worth := self._edit_worth(found)) and min(worth.values()) < least:
+            found = self._without(found, min(worth, key=worth.__getitem__))
         return found if self.utility(found) > 0 else self.model.space.baseline
 
     def draws(self, incumbent: Candidate, random: Random) -> tuple[float, list[Candidate]]:
@@ -78,13 +82,20 @@ class Screening:
 
     def most_valuable_edit(self, candidate: Candidate) -> tuple[str, Option] | None:
         """The edit without which the candidate loses most; None for the baseline."""
-        baseline = dict(self.model.space.baseline.settings)
-        edits = candidate.edits(self.model.space.baseline)
-        if not edits:
+        worth = self._edit_worth(candidate)
+        if not worth:
             return None
-        without = {knob: self.utility(candidate.replace(knob, baseline[knob])) for knob in edits}
-        knob = min(without, key=without.__getitem__)
-        return knob, edits[knob]
+        knob = max(worth, key=worth.__getitem__)
+        return knob, dict(candidate.settings)[knob]
+
+    def _edit_worth(self, candidate: Candidate) -> dict[str, float]:
+        """By knob, what the candidate loses without its edit."""
+        value = self.utility(candidate)
+        edits = candidate.edits(self.model.space.baseline)
+        return {knob: value - self.utility(self._without(candidate, knob)) for knob in edits}
+
+    def _without(self, candidate: Candidate, knob: str) -> Candidate:
+        return candidate.replace(knob, dict(self.model.space.baseline.settings)[knob])
 
     def _random_starts(self, random: Random, count: int) -> list[Candidate]:
         knobs = self.model.space.knobs

@@ -45,6 +45,8 @@ from weft.optimise.racing import race
 from weft.optimise.screening import Screening, balanced_design
 
 _UPPER: Final = 1.645
+_SUSPICION: Final = 0.2
+"""Below this p a gain on canaries bans a setting: what cannot be gained needs no strong proof."""
 _DISCORDANCE: Final = 0.3
 """Share of cases on which two candidates differ, where nothing was measured."""
 
@@ -60,9 +62,9 @@ class SearchPlan:
     calls: int = 12_000
     replicates: int = 1
     design: int = 14
-    candidates: int = 8
+    candidates: int = 10
     block_cases: int = 16
-    rounds: int = 6
+    rounds: int = 8
     racers: int = 4
     race_cases: int = 24
     worthwhile: float = 0.02
@@ -143,7 +145,7 @@ class Search:
             ):
                 break
             screening = self._fitted()
-            best = screening.incumbent(self._random)
+            best = screening.incumbent(self._random, self._worthwhile() / 2)
             regret, named = screening.draws(best, self._random)
             if regret < self._worthwhile():
                 break
@@ -173,20 +175,23 @@ class Search:
     async def _check_canaries(self, best: Candidate) -> Candidate:
         """Ban the settings by which the best candidate gains where nothing can be gained."""
         while self.canaries and best != self.baseline:
+            block = await self._made.all_of([best], self.canaries, "canaries")
+            if not block:
+                return self.baseline
+            new, old = _scores(block[best]), _scores(block[self.baseline])
+            gained = [a - b for a, b in zip(new, old, strict=True)]
+            if sum(gained) <= 0 or sign_flip(gained) >= _SUSPICION:
+                return best
             single = [
                 self.baseline.replace(knob, option)
                 for knob, option in best.edits(self.baseline).items()
             ]
-            block = await self._made.all_of([best, *single], self.canaries, "canaries")
+            block = await self._made.all_of(single, self.canaries, "canaries")
             if not block:
                 return self.baseline
-            base = _scores(block[self.baseline])
-            gained = [a - b for a, b in zip(_scores(block[best]), base, strict=True)]
-            if sum(gained) <= 0 or sign_flip(gained) >= self.plan.level:
-                return best
             worst = max(single, key=lambda each: sum(_scores(block[each])))
             self._banned |= set(worst.edits(self.baseline).items())
-            best = self._fitted().incumbent(self._random)
+            best = self._fitted().incumbent(self._random, self._worthwhile() / 2)
         return best
 
     async def _decide(self, best: Candidate) -> StudyVerdict:
@@ -252,7 +257,8 @@ class Search:
         if edit is None:
             return [best]
         banned = self._banned | {edit}
-        other = Screening(screening.model, screening.responses, banned).incumbent(self._random)
+        other = Screening(screening.model, screening.responses, banned)
+        other = other.incumbent(self._random, self._worthwhile() / 2)
         enough = screening.utility(other) > self._worthwhile()
         return [best, other] if enough and other != best else [best]
 
