@@ -109,11 +109,13 @@ class GepaRules(Rival):
 
     _BATCH: Final = 3
     _MERGES: Final = 5
+    _STEPS: Final = 1_000
+    _front: Array | None = None
 
     def search(self) -> None:
         parents: dict[Candidate, tuple[Candidate, ...]] = {BASELINE: ()}
         step, merges, order = 0, 0, list(CASES.train)
-        while True:
+        while step < self._STEPS:
             if step * self._BATCH % len(order) == 0:
                 self.random.shuffle(order)
             at = step * self._BATCH % len(order)
@@ -133,15 +135,16 @@ class GepaRules(Rival):
     def _parent(self) -> Candidate:
         """With probability proportional to the cases on which it is among the best."""
         names = list(self.full)
-        scores = np.stack([self.full[each] for each in names])
-        wins = scores >= scores.max(axis=0)
-        keep = np.ones(len(names), dtype=bool)
-        for at in np.argsort(scores.mean(axis=1), kind="stable"):
-            keep[at] = False
-            if not (wins[keep].any(axis=0) if keep.any() else np.zeros(1, dtype=bool)).all():
-                keep[at] = True
-        chance = np.where(keep, wins.sum(axis=1), 0).astype(np.float64)
-        return names[int(self.random.choice(len(names), p=chance / chance.sum()))]
+        if self._front is None or len(self._front) != len(names):
+            scores = np.stack([self.full[each] for each in names])
+            wins = scores >= scores.max(axis=0)
+            counts, keep = wins.sum(axis=0), np.ones(len(names), dtype=bool)
+            for at in np.argsort(scores.mean(axis=1), kind="stable"):
+                if (counts[wins[at]] > 1).all():
+                    keep[at], counts = False, counts - wins[at]
+            chance = np.where(keep, wins.sum(axis=1), 0).astype(np.float64)
+            self._front = chance / chance.sum()
+        return names[int(self.random.choice(len(names), p=self._front))]
 
     def _merge(self, parents: dict[Candidate, tuple[Candidate, ...]]) -> int:
         one, other = self._parent(), self._parent()

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from math import sqrt
+from math import log, sqrt
 from random import Random
 from statistics import fmean
 from typing import Final, TypeAlias
@@ -25,7 +25,9 @@ Weights: TypeAlias = tuple[Vector, ...]
 """A weight for each feature, for each response, in the response's own unit."""
 
 _PRIOR: Final = 0.3
-_PAIR_PRIOR: Final = 0.2
+"""Prior deviation of the weight of a setting, in deviations of a case's noise."""
+_PAIR_PRIORS: Final = (0.07, 0.25)
+"""The same for pairs of settings: the one under which the data are likeliest is used."""
 _MOST_FEATURES: Final = 110
 
 
@@ -87,14 +89,14 @@ class FactorModel:
         """Fit to what was measured; a response without noise gets no weights."""
         size, responses = space.size, _responses(blocks)
         scales = [_noise(blocks, at) for at in range(responses)]
-        precision = [[0.0] * size for _ in range(size)]
-        for at in range(size):
-            prior = _PRIOR if at < len(space.mains) else _PAIR_PRIOR
-            precision[at][at] = 1 / prior**2
+        data = [[0.0] * size for _ in range(size)]
         right = [[0.0] * size for _ in range(responses)]
         for block in blocks:
-            _add(block, space, precision, right, scales)
-        lower = _cholesky(precision)
+            _add(block, space, data, right, scales)
+        lower = max(
+            (_posterior(data, len(space.mains), pair_prior) for pair_prior in _PAIR_PRIORS),
+            key=lambda each: each.evidence(right[0]),
+        ).lower
         means = tuple(
             [scale * each for each in _solve(lower, row)]
             for scale, row in zip(scales, right, strict=True)
@@ -128,6 +130,26 @@ class FactorModel:
         return sorted(
             self.space.mains, key=lambda main: -abs(self.means[0][self.space.mains[main]])
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Posterior:
+    lower: list[Vector]
+    log_prior: float
+
+    def evidence(self, right: Sequence[float]) -> float:
+        """Log marginal likelihood of the first response, up to a constant."""
+        half = _forward(self.lower, right)
+        determinant = sum(log(row[at]) for at, row in enumerate(self.lower))
+        return sum(each * each for each in half) / 2 - determinant + self.log_prior
+
+
+def _posterior(data: Sequence[Vector], mains: int, pair_prior: float) -> _Posterior:
+    priors = [_PRIOR if at < mains else pair_prior for at in range(len(data))]
+    precision = [list(row) for row in data]
+    for at, prior in enumerate(priors):
+        precision[at][at] += 1 / prior**2
+    return _Posterior(_cholesky(precision), -sum(map(log, priors)))
 
 
 def _responses(blocks: Sequence[ResponseBlock]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from weft.optimise.candidates import (
     Block,
@@ -17,6 +18,8 @@ from weft.optimise.candidates import (
     Proposer,
     SearchState,
 )
+
+_TOGETHER: Final = 32
 
 
 @dataclass
@@ -78,12 +81,19 @@ class Measurements:
     async def _run(
         self, candidates: Sequence[Candidate], cases: Sequence[CaseId], purpose: str
     ) -> Block:
-        async with asyncio.TaskGroup() as group:
-            tasks = {
-                each: group.create_task(self.evaluator.outcomes(each, cases, self.replicates))
-                for each in candidates
-            }
-        block = {each: task.result() for each, task in tasks.items()}
+        """All candidates side by side, some cases at a time: if the model changes meanwhile, it
+        changes for all of them.
+        """
+        block: dict[Candidate, list[CaseOutcome]] = {each: [] for each in candidates}
+        for at in range(0, len(cases), _TOGETHER):
+            part = cases[at : at + _TOGETHER]
+            async with asyncio.TaskGroup() as group:
+                tasks = {
+                    each: group.create_task(self.evaluator.outcomes(each, part, self.replicates))
+                    for each in candidates
+                }
+            for each, task in tasks.items():
+                block[each].extend(task.result())
         calls = sum(outcome.calls for outcomes in block.values() for outcome in outcomes)
         self.budget.spend(calls, purpose)
         return block

@@ -61,10 +61,10 @@ class SearchPlan:
 
     calls: int = 12_000
     replicates: int = 1
-    design: int = 14
-    candidates: int = 10
-    block_cases: int = 16
-    rounds: int = 8
+    design: int = 20
+    candidates: int = 14
+    block_cases: int = 12
+    rounds: int = 9
     racers: int = 4
     race_cases: int = 24
     worthwhile: float = 0.02
@@ -145,9 +145,9 @@ class Search:
             ):
                 break
             screening = self._fitted()
-            best = screening.incumbent(self._random, self._worthwhile() / 2)
+            best = screening.incumbent(self._random, self._worthwhile())
             regret, named = screening.draws(best, self._random)
-            if regret < self._worthwhile():
+            if regret < self._worthwhile() / 4:
                 break
             named = [*await self._proposed(best), *named][: plan.candidates]
         return best
@@ -191,7 +191,7 @@ class Search:
                 return self.baseline
             worst = max(single, key=lambda each: sum(_scores(block[each])))
             self._banned |= set(worst.edits(self.baseline).items())
-            best = self._fitted().incumbent(self._random, self._worthwhile() / 2)
+            best = self._fitted().incumbent(self._random, self._worthwhile())
         return best
 
     async def _decide(self, best: Candidate) -> StudyVerdict:
@@ -258,7 +258,7 @@ class Search:
             return [best]
         banned = self._banned | {edit}
         other = Screening(screening.model, screening.responses, banned)
-        other = other.incumbent(self._random, self._worthwhile() / 2)
+        other = other.incumbent(self._random, self._worthwhile())
         enough = screening.utility(other) > self._worthwhile()
         return [best, other] if enough and other != best else [best]
 
