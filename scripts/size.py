@@ -16,8 +16,8 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 BUDGET: Final[dict[str, tuple[int, int]]] = {
-    "tests": (1_080, 143_500),
-    "weft": (1_060, 159_500),
+    "tests": (1_125, 149_000),
+    "weft": (1_105, 165_500),
     "weft/agents": (80, 11_500),
     "weft/cli": (90, 10_600),
     "weft/cluster": (22, 4_000),
@@ -25,15 +25,15 @@ BUDGET: Final[dict[str, tuple[int, int]]] = {
     "weft/decoding": (152, 24_700),
     "weft/durability": (52, 9_200),
     "weft/engine": (40, 6_900),
-    "weft/evaluation": (19, 2_600),
-    "weft/optimise": (18, 2_500),
+    "weft/evaluation": (20, 2_800),
+    "weft/optimise": (28, 4_100),
     "weft/planner": (45, 7_600),
     "weft/reasoning": (108, 14_300),
     "weft/serving": (194, 28_800),
     "weft/testing": (10, 1_900),
     "weft/training": (43, 6_300),
     "weft/validation": (9, 1_300),
-    "weft/workflow": (168, 26_000),
+    "weft/workflow": (176, 26_500),
 }
 """Package to (files, lines)."""
 

@@ -150,7 +150,7 @@ def eval(  # noqa: A001 - the command's name
                     journal=journal,
                     durability=when,
                     run=run_id,
-                    on=options.placement(on, flow.document.run),
+                    on=options.placement(on),
                 )
                 code = evaluate(
                     flow,
