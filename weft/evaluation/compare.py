@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from weft.core.errors import InputError
 from weft.evaluation.result import EvaluationResult
 from weft.evaluation.statistics import (
+    UNKNOWN,
     Interval,
     bootstrap_mean,
     bootstrap_quantile_difference,
@@ -86,7 +87,7 @@ def compare_evaluations(a: EvaluationResult, b: EvaluationResult) -> EvaluationC
     if a.replicates != b.replicates:
         notes.append(f"{a.replicates} replicates against {b.replicates}: other random numbers")
     walls = [case for case in a.walls if case in b.walls]
-    pair = [a.walls[case] for case in walls], [b.walls[case] for case in walls]
+    pair = [b.walls[case] for case in walls], [a.walls[case] for case in walls]
     groups = [b.groups[case] or case for case in walls]
 
     def moved(share: float) -> Interval | None:
@@ -99,6 +100,8 @@ def compare_evaluations(a: EvaluationResult, b: EvaluationResult) -> EvaluationC
             [after[case][place] - before[case][place] for case in spent],
             groups=[b.groups[case] or case for case in spent],
         )
+        if spent
+        else UNKNOWN
         for place in (0, 1)
     )
     return EvaluationComparison(

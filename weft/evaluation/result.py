@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from weft.core.errors import UnknownReference
 from weft.core.values import Usage
 from weft.evaluation.metric import Score
-from weft.evaluation.statistics import Interval, bootstrap_mean
+from weft.evaluation.statistics import UNKNOWN, Interval, bootstrap_mean
 
 CaseStatus = Literal["scored", "failed", "unscored", "unfinished"]
 
@@ -121,7 +121,9 @@ class EvaluationResult:
         name = self.main if metric is None else metric
         if name not in self._summaries:
             groups = [self.groups[case] or case for case in means]
-            interval = bootstrap_mean(list(means.values()), groups=groups)
+            interval = UNKNOWN
+            if means:
+                interval = bootstrap_mean(list(means.values()), groups=groups)
             ended = sum(case.status != "unfinished" for case in self.cases)
             scored = sum(name in case.scores for case in self.cases)
             self._summaries[name] = MetricSummary(interval, len(means), ended - scored)

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import ceil, comb, fsum, isfinite, sqrt
+from math import ceil, comb, fsum, isfinite, nan, sqrt
 from operator import getitem
 from random import Random
 from statistics import NormalDist
@@ -29,6 +29,10 @@ class Interval:
     mean: float
     low: float
     high: float
+
+
+UNKNOWN: Final = Interval(nan, nan, nan)
+"""Of no values at all."""
 
 
 def mcnemar_exact(only_a: int, only_b: int) -> float:

@@ -439,8 +439,7 @@ class Flow(FlowViews, Generic[In, Out, P]):
         return unit
 
     def _part(self, name: str, units: dict[AnyFlow, Unit]) -> Unit:
-        part = self._flows.get(name)
-        if part is None:
+        if (part := self._flows.get(name)) is None:
             return load_unit(self._folder / name)
         if isinstance(part, Unit):
             return part
