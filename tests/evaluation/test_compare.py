@@ -72,6 +72,25 @@ def test_graded_scores_are_tested_by_their_signs() -> None:
     assert found.difference.mean == pytest.approx(0.1)
 
 
+def test_a_faster_candidate_has_a_negative_difference() -> None:
+    names = [f"{n}" for n in range(10)]
+    slow, fast = (
+        EvaluationResult(
+            run,
+            "flow",
+            {"name": "data", "digest": "d", "cases": 10},
+            ("right",),
+            "right",
+            1,
+            tuple(case(name, 1.0, wall_s=wall_s) for name in names),
+        )
+        for run, wall_s in (("a", 4.0), ("b", 1.0))
+    )
+    found = compare_evaluations(slow, fast)
+    assert found.p50_s is not None
+    assert (found.p50_s.mean, found.p50_s.high) == (-3.0, -3.0)
+
+
 @given(st.lists(st.sampled_from([0.0, 0.5, 1.0, None]), min_size=1, max_size=12))
 def test_a_result_is_read_back_from_its_file(values: list[float | None]) -> None:
     made = result("a", {f"{n}": value for n, value in enumerate(values)})
