@@ -1,0 +1,1 @@
+"""Data sets, metrics and evaluation runs, and the statistics that compare them."""
