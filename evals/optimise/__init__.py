@@ -1,0 +1,1 @@
+"""Searches for better programs on planted optima: weft's, and the rules of published optimisers."""
