@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 from statistics import fmean
@@ -32,31 +32,47 @@ def balanced_design(space: FactorSpace, count: int, random: Random) -> list[Cand
 
 @dataclass(frozen=True)
 class Screening:
-    """The best candidates by a fitted model, over the whole space, without the banned settings."""
+    """The best candidates by a fitted model, over the whole space, without the banned settings.
+
+    `price` is what an edit must be worth to be in the expected best candidate.
+    """
 
     model: FactorModel
     responses: GoalResponses
     banned: Collection[tuple[str, Option]] = ()
+    price: float = 0.0
 
     def utility(self, candidate: Candidate, weights: Weights | None = None) -> float:
         """The expected gain against the baseline, penalised for what is not kept."""
         features = self.model.space.features(candidate)
         return self.responses.utility(features, self.model.means if weights is None else weights)
 
-    def best(self, starts: Sequence[Candidate], weights: Weights | None = None) -> Candidate:
-        """The best candidate that single changes of settings reach from `starts`."""
-        found = [self._climb(self._allowed(start), weights) for start in starts]
-        return max(found, key=lambda each: self.utility(each, weights))
+    def value(self, candidate: Candidate, weights: Weights | None = None) -> float:
+        """The utility, less the price of the edits where weights are the expected ones."""
+        if weights is not None:
+            return self.utility(candidate, weights)
+        return self.utility(candidate) - self.price * len(
+            candidate.edits(self.model.space.baseline)
+        )
 
-    def incumbent(self, random: Random, least: float = 0.0) -> Candidate:
-        """The best candidate by the expected weights, without edits worth less than `least`; the
-        baseline where nothing is better.
+    def best(self, starts: Sequence[Candidate], weights: Weights | None = None) -> Candidate:
+        """The best candidate that single changes of settings reach from `starts`.
+
+        By the expected weights each edit has a price; drawn weights explore, and have none.
         """
-        starts = [self.model.space.baseline, *self._random_starts(random, 2 * _STARTS)]
+        found = [self._climb(self._allowed(start), weights) for start in starts]
+        return max(found, key=lambda each: self.value(each, weights))
+
+    def incumbent(self, random: Random, known: Iterable[Candidate] = ()) -> Candidate:
+        """The best candidate by the expected weights; the baseline where nothing is better.
+
+        The climbs start from the baseline, random candidates, and the best three of `known`.
+        """
+        ranked = sorted({*known}, key=lambda each: (-self.value(each), repr(each)))
+        baseline = self.model.space.baseline
+        starts = [baseline, *ranked[:3], *self._random_starts(random, _STARTS)]
         found = self.best(starts)
-        while (worth := self._edit_worth(found)) and min(worth.values()) < least:
-            found = self._without(found, min(worth, key=worth.__getitem__))
-        return found if self.utility(found) > 0 else self.model.space.baseline
+        return found if self.value(found) > 0 else baseline
 
     def draws(self, incumbent: Candidate, random: Random) -> tuple[float, list[Candidate]]:
         """The expected regret of stopping with `incumbent`, and what else may be best.
@@ -77,7 +93,7 @@ class Screening:
         near = self._neighbours(candidate)
         wider = {other for one in near for other in self._neighbours(one)} | set(near)
         wider.discard(candidate)
-        ranked = sorted(wider, key=lambda each: (-self.utility(each), repr(each)))
+        ranked = sorted(wider, key=lambda each: (-self.value(each), repr(each)))
         return ranked[:count]
 
     def most_valuable_edit(self, candidate: Candidate) -> tuple[str, Option] | None:
@@ -123,9 +139,9 @@ class Screening:
         ]
 
     def _climb(self, candidate: Candidate, weights: Weights | None) -> Candidate:
-        value = self.utility(candidate, weights)
+        value = self.value(candidate, weights)
         while True:
-            scored = [(self.utility(each, weights), each) for each in self._neighbours(candidate)]
+            scored = [(self.value(each, weights), each) for each in self._neighbours(candidate)]
             best, found = max(scored, key=lambda pair: pair[0], default=(value, candidate))
             if best <= value + 1e-12:
                 return candidate

@@ -9,7 +9,7 @@ A hard budget of fresh model calls covers proposals, development, canaries and h
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final, Literal
 
@@ -145,7 +145,7 @@ class Search:
             ):
                 break
             screening = self._fitted()
-            best = screening.incumbent(self._random, self._worthwhile())
+            best = self._incumbent(screening)
             regret, named = screening.draws(best, self._random)
             if regret < self._worthwhile() / 4:
                 break
@@ -170,7 +170,8 @@ class Search:
         cases = self._cases(self.plan.race_cases)
         evaluations = max(len(racers), self.plan.racers * self.plan.race_cases)
         ended = await race(self.baseline, racers, cases, measure, evaluations=evaluations)
-        return max(ended.survivors, key=self._fitted().utility)
+        screening = self._fitted()
+        return max([*ended.survivors, self._incumbent(screening)], key=screening.value)
 
     async def _check_canaries(self, best: Candidate) -> Candidate:
         """Ban the settings by which the best candidate gains where nothing can be gained."""
@@ -191,7 +192,7 @@ class Search:
                 return self.baseline
             worst = max(single, key=lambda each: sum(_scores(block[each])))
             self._banned |= set(worst.edits(self.baseline).items())
-            best = self._fitted().incumbent(self._random, self._worthwhile())
+            best = self._incumbent(self._fitted())
         return best
 
     async def _decide(self, best: Candidate) -> StudyVerdict:
@@ -210,10 +211,14 @@ class Search:
         if len(self.held_out.cases) < LEAST_CASES:
             why = f"{len(self.held_out.cases)} held-out cases decide nothing"
             return self._unchanged("not_shown", why, detectable)
-        return await self._gate(self._finalists(best, screening), detectable)
+        return await self._gate(self._finalists(best, screening), screening, detectable)
 
-    async def _gate(self, finalists: Sequence[Candidate], detectable: float) -> StudyVerdict:
-        """One counted look; each finalist in turn, until one is shown to be better."""
+    async def _gate(
+        self, finalists: Sequence[Candidate], screening: Screening, detectable: float
+    ) -> StudyVerdict:
+        """One counted look; each finalist in turn, until one is shown to be better and is as good
+        as development said. All finalists count for Holm, looked at or not.
+        """
         cases, groups = self.held_out.open()
         seen: dict[Candidate, Outcomes] = {}
         comparisons: tuple[FinalistComparison, ...] = ()
@@ -233,34 +238,45 @@ class Search:
             )
             gain = comparisons[-1].gains[self.goal.improve.name]
             detectable = detectable_from(gain, len(cases), len(cases), level=self.plan.level)
-            shown = [made for made in comparisons if made.accepted(self.goal, self.plan.level)]
-            if shown:
-                best = shown[0]
-                return StudyVerdict(
-                    "improved",
-                    best.candidate,
-                    describe(best),
-                    detectable,
-                    self.held_out.looks,
-                    len(cases),
-                    comparisons,
-                )
+            if comparisons[-1].accepted(self.goal, self.plan.level) and (
+                self.goal.improve.quantile is not None or screening.utility(finalist) <= gain.high
+            ):
+                break
+        shown = [made for made in comparisons if made.accepted(self.goal, self.plan.level)]
+        if shown:
+            best = max(shown, key=lambda made: made.gains[self.goal.improve.name].mean)
+            return StudyVerdict(
+                "improved",
+                best.candidate,
+                describe(best),
+                detectable,
+                self.held_out.looks,
+                len(cases),
+                comparisons,
+            )
         why = "; ".join(map(describe, comparisons))
         why = why or "the budget does not pay for the held-out cases"
         return self._unchanged("not_shown", why, detectable, comparisons)
 
     def _finalists(self, best: Candidate, screening: Screening) -> list[Candidate]:
-        """The best, and the best without its most valuable edit: what one edit gains by bad data
-        (an overfit, a leak) does not take everything else with it.
+        """The best; its most valuable edit alone, where other objectives must be kept; and the best
+        without that edit, so that what it gains by bad data (an overfit, a leak) does not take
+        everything else with it.
         """
-        edit = screening.most_valuable_edit(best)
-        if edit is None:
-            return [best]
-        banned = self._banned | {edit}
-        other = Screening(screening.model, screening.responses, banned)
-        other = other.incumbent(self._random, self._worthwhile())
-        enough = screening.utility(other) > self._worthwhile()
-        return [best, other] if enough and other != best else [best]
+        found, edit = [best], screening.most_valuable_edit(best)
+        if edit is not None:
+            if self.goal.keep:
+                found.append(self.baseline.replace(*edit))
+            other = self._incumbent(replace(screening, banned={*self._banned, edit}))
+            if screening.utility(other) > self._worthwhile():
+                found.append(other)
+        return list(dict.fromkeys(found))
+
+    def _incumbent(self, screening: Screening) -> Candidate:
+        """The expected best of all candidates."""
+        return screening.incumbent(
+            self._random, (each for one in self._made.blocks for each in one)
+        )
 
     def _unchanged(
         self,
@@ -305,9 +321,8 @@ class Search:
 
     def _fitted(self) -> Screening:
         responses = GoalResponses.of(self.goal, self._made.blocks, self.baseline)
-        return Screening(
-            responses.fit(self._space(), self._made.blocks), responses, frozenset(self._banned)
-        )
+        model = responses.fit(self._space(), self._made.blocks)
+        return Screening(model, responses, frozenset(self._banned), self._worthwhile() / 2)
 
     def _cases(self, count: int) -> Sequence[CaseId]:
         """The next development cases; from the start again after the last one."""
