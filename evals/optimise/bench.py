@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from evals.optimise.planted import _SEEN as SEEN
-from evals.optimise.planted import BASELINE, CANDIDATES, KNOBS, Array, PlantedModel
+from evals.optimise.planted import CANDIDATES, KNOBS, Array, PlantedModel
 from weft.optimise.candidates import Candidate, CaseId, CaseOutcome, Proposal, SearchState
 
 COMPONENTS = ("facts", "plan", "answer")
+Reuse: TypeAlias = Literal["node", "candidate", "none"]
 
 
 class Bench:
     """Runs candidates on cases. Counts model calls whose inputs are new (`calls`).
 
-    With `reuse` off every call is fresh: what a search without any cache pays.
+    `reuse`: of calls with equal inputs ("node"), of a whole candidate on a case ("candidate"), or
+    none at all.
     """
 
-    def __init__(self, model: PlantedModel, *, reuse: bool = True) -> None:
+    def __init__(self, model: PlantedModel, reuse: Reuse = "node") -> None:
         self.model, self.reuse, self.calls = model, reuse, 0
         self._done: dict[Hashable, Array] = {}
         self._kept: dict[Candidate, Array] = {}
@@ -28,15 +31,19 @@ class Bench:
     def needed(self, candidate: Candidate, cases: Sequence[int]) -> Array:
         """Fresh calls of each case, if it ran now."""
         found = np.zeros(len(cases))
-        for node in self.model.nodes(candidate):
-            done = self._done.get(node) if self.reuse else None
+        for node in self._nodes(candidate):
+            done = None if self.reuse == "none" else self._done.get(node)
             found += 1 if done is None else 1 - done[list(cases)]
         return found
+
+    def _nodes(self, candidate: Candidate) -> list[tuple[object, ...]]:
+        nodes = self.model.nodes(candidate)
+        return nodes if self.reuse == "node" else [(*node, candidate) for node in nodes]
 
     def scores(self, candidate: Candidate, cases: Sequence[int]) -> tuple[Array, Array]:
         """Scores and fresh calls of each case."""
         at, fresh = list(cases), self.needed(candidate, cases)
-        for node in self.model.nodes(candidate):
+        for node in self._nodes(candidate):
             self._done.setdefault(node, np.zeros(SEEN))[at] = 1
         kept = self._kept.setdefault(candidate, np.full(SEEN, np.nan))
         now = self.model.score(candidate, self.calls >= self.model.planted.drift[0])[at]
@@ -52,6 +59,7 @@ class Bench:
         self, candidate: Candidate, cases: Sequence[CaseId], replicates: int
     ) -> list[CaseOutcome]:
         """For weft's search; the planted model has one replicate."""
+        assert replicates == 1
         scores, fresh = self.scores(candidate, cases)  # type: ignore[arg-type]
         seconds = self.model.seconds(candidate)[list(cases)]  # type: ignore[call-overload]
         cost = self.model.cost(candidate)
@@ -95,6 +103,3 @@ class Reflector:
 def random_candidate(random: np.random.Generator) -> Candidate:
     """Any of all candidates."""
     return CANDIDATES[int(random.integers(len(CANDIDATES)))]
-
-
-__all__ = ["BASELINE", "COMPONENTS", "Bench", "Reflector", "random_candidate"]

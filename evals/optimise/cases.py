@@ -91,8 +91,8 @@ def drift(random: Random) -> Planted:
 
 
 def heavy_tail(random: Random) -> Planted:
-    """One setting lowers the mean and lengthens the tail, another one cuts the tail; neither changes
-    an answer. A third saves time and costs quality.
+    """One setting lowers the mean and lengthens the tail, another one cuts the tail. Neither
+    changes an answer; a third saves time and costs quality.
     """
 
     def usual(time: Array, tail: Array) -> Array:

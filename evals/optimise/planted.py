@@ -9,7 +9,7 @@ truth of every candidate follows from the probabilities on fresh cases that no s
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -111,7 +111,7 @@ class PlantedModel:
         self._scores: dict[tuple[Candidate, bool], Array] = {}
         self._walls: dict[Candidate, Array] = {}
 
-    def score(self, candidate: Candidate, drifted: bool) -> Array:  # noqa: FBT001
+    def score(self, candidate: Candidate, drifted: bool) -> Array:
         """What the metric says of every seen case: 0 or 1."""
         found = self._scores.get((candidate, drifted))
         if found is None:

@@ -109,7 +109,7 @@ class GepaRules(Rival):
 
     _BATCH: Final = 3
     _MERGES: Final = 5
-    _STEPS: Final = 1_000
+    _STEPS: Final = 3_000
     _front: Array | None = None
 
     def search(self) -> None:
@@ -148,7 +148,7 @@ class GepaRules(Rival):
 
     def _merge(self, parents: dict[Candidate, tuple[Candidate, ...]]) -> int:
         one, other = self._parent(), self._parent()
-        if one == other or one == BASELINE or other == BASELINE:
+        if one == other or BASELINE in (one, other):
             return 0
         a, b, root = dict(one.settings), dict(other.settings), dict(BASELINE.settings)
         better = a if self.full[one].mean() >= self.full[other].mean() else b

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
-from evals.optimise.bench import Bench, Reflector
+from evals.optimise.bench import Bench, Reflector, Reuse
 from evals.optimise.cases import PLANTED
 from evals.optimise.planted import BASELINE, CASES, KNOBS, PlantedModel
 from evals.optimise.rivals import RIVALS
-from weft.optimise.candidates import Candidate
 from weft.optimise.decide import HeldOut
+from weft.optimise.goal import Goal
 from weft.optimise.search import Search, SearchPlan, SearchReport
 
 BUDGET: Final = 12_000
@@ -24,6 +25,13 @@ QUALITIES: Final = (0.0, 0.2, 0.8)
 FOUND: Final = 0.8
 """The share of the planted improvement that counts as having found it."""
 SYSTEMS: Final = ("weft", *RIVALS)
+PUBLISHED: Final[dict[str, Reuse]] = {
+    "gepa_rules": "candidate",
+    "aflow_rules": "none",
+    "random": "candidate",
+    "exhaustive": "candidate",
+}
+"""What publications reuse; MIPROv2's calls are cached by prompt, which is a cache by node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +52,29 @@ class Study:
     overrun: bool
     verdict: str = ""
 
+    @property
+    def false(self) -> bool:
+        """Claimed, and not better in truth (or one that breaks what was to be kept)."""
+        return self.claimed and self.gain <= 0
 
-def study(case: str, system: str, number: int, *, reuse: bool = True) -> Study:
-    """Run study `number` of a case by a system. The same number plants the same model."""
+    @property
+    def gain_kept(self) -> float:
+        """The gain; none where what was to be kept is broken."""
+        return self.gain if self.gain > float("-inf") else 0.0
+
+
+@lru_cache(maxsize=1)
+def planted(case: str, number: int) -> PlantedModel:
+    """The model of study `number` of a case."""
     seed = zlib.crc32(case.encode()) % 10_000 * 1_000 + number
-    model = PlantedModel(PLANTED[case](np.random.default_rng((seed, 0))), seed)
-    q, bench = QUALITIES[number % len(QUALITIES)], Bench(model, reuse=reuse)
+    return PlantedModel(PLANTED[case](np.random.default_rng((seed, 0))), seed)
+
+
+def study(case: str, system: str, number: int, reuse: Reuse = "node") -> Study:
+    """Run study `number` of a case by a system. The same number plants the same model."""
+    model = planted(case, number)
+    seed = model.seed
+    q, bench = QUALITIES[number % len(QUALITIES)], Bench(model, reuse)
     if system == "weft":
         report = asyncio.run(search(bench, q, seed).run())
         best, verdict = report.verdict.candidate, report.verdict.kind
@@ -70,14 +95,24 @@ def study(case: str, system: str, number: int, *, reuse: bool = True) -> Study:
         claimed,
         gain,
         model.room,
-        reported - gain if claimed else 0.0,
+        reported - gain if claimed and gain > float("-inf") else float("nan"),
         bench.calls,
         bench.calls > BUDGET,
         verdict,
     )
 
 
-def search(bench: Bench, q: float, seed: int) -> Search:
+def all_systems(case: str, studies: int, number: int) -> list[Study]:
+    """All systems on one model; every fifth time also with the reuse of the publications."""
+    found = [study(case, system, number) for system in SYSTEMS]
+    if number < max(8, studies // 5):
+        for system, reuse in PUBLISHED.items():
+            own = study(case, system, number, reuse)
+            found.append(replace(own, system=f"{system}_as_published"))
+    return found
+
+
+def search(bench: Bench, q: float, seed: int, goal: Goal | None = None) -> Search:
     """weft's search on a bench, as a study runs it."""
     return Search(
         bench,
@@ -85,7 +120,7 @@ def search(bench: Bench, q: float, seed: int) -> Search:
         BASELINE,
         list(np.random.default_rng((seed, 5)).permutation(CASES.development).tolist()),
         HeldOut(list(CASES.held_out)),
-        bench.model.planted.goal,
+        goal or bench.model.planted.goal,
         proposers=[Reflector(bench, q, np.random.default_rng((seed, 4)))],
         canaries=list(CASES.canaries) if bench.model.planted.hack else (),
         plan=SearchPlan(calls=BUDGET, seed=seed),
@@ -99,8 +134,3 @@ def _reported(report: SearchReport, bench: Bench) -> float:
         if made.candidate == report.verdict.candidate:
             return made.gains[improve].mean
     return 0.0
-
-
-def returned(report: SearchReport) -> Candidate:
-    """The candidate of a report's verdict."""
-    return report.verdict.candidate

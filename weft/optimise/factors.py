@@ -157,17 +157,21 @@ def _responses(blocks: Sequence[ResponseBlock]) -> int:
 
 
 def _noise(blocks: Sequence[ResponseBlock], response: int) -> float:
-    """The deviation of a case's value after the means of its case and of its candidate."""
-    total, freedom = 0.0, 0
+    """The deviation of a case's value after the means of its case and of its candidate.
+
+    Where a response has none (a price, say), a thousandth of what candidates differ by.
+    """
+    total, freedom, spread = 0.0, 0, 0.0
     for block in blocks:
         rows = [values[response] for values in block.values()]
         columns = [fmean(column) for column in zip(*rows, strict=True)]
         overall = fmean(columns)
         for row in rows:
             own = fmean(row) - overall
+            spread = max(spread, abs(own))
             total += sum((a - b - own) ** 2 for a, b in zip(row, columns, strict=True))
         freedom += (len(rows) - 1) * (len(columns) - 1)
-    return sqrt(total / freedom) if freedom and total > 1e-18 else 0.0
+    return max(sqrt(total / freedom) if freedom else 0.0, spread / 1_000)
 
 
 def _add(

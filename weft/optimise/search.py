@@ -322,7 +322,7 @@ class Search:
     def _fitted(self) -> Screening:
         responses = GoalResponses.of(self.goal, self._made.blocks, self.baseline)
         model = responses.fit(self._space(), self._made.blocks)
-        return Screening(model, responses, frozenset(self._banned), self._worthwhile() / 2)
+        return Screening(model, responses, frozenset(self._banned), self._worthwhile())
 
     def _cases(self, count: int) -> Sequence[CaseId]:
         """The next development cases; from the start again after the last one."""
