@@ -35,6 +35,8 @@ def main() -> None:
             begun = time.monotonic()
             for some in pool.map(partial(all_systems, case, studies), range(studies)):
                 found += some
+            if asked.json:  # a run that is stopped leaves the cases that it has ended
+                write_results(asked.json, rows_of(found), about)
             print(f"{case} took {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
         rows = rows_of(found)
         rows += _extra_rows(pool.map, asked.only, extra)

@@ -109,7 +109,7 @@ class GepaRules(Rival):
 
     _BATCH: Final = 3
     _MERGES: Final = 5
-    _STEPS: Final = 3_000
+    _STEPS: Final = 2_000
     _front: Array | None = None
 
     def search(self) -> None:
@@ -201,7 +201,8 @@ class MiproRules(Rival):
     def _suggest(self, trials: list[tuple[int, float]]) -> int:
         if len(trials) < self._STARTUP:
             return int(self.random.integers(len(CANDIDATES)))
-        ranked = [at for at, _ in sorted(trials, key=lambda each: -each[1])]
+        scores = np.array([score for _, score in trials])
+        ranked = np.array([at for at, _ in trials])[np.argsort(-scores, kind="stable")]
         good = min(25, int(np.ceil(0.1 * len(ranked))))
         above, below = (
             np.bincount(ranked[:good], minlength=len(CANDIDATES)),
