@@ -25,6 +25,8 @@ BUDGET: Final[dict[str, tuple[int, int]]] = {
     "weft/decoding": (152, 24_700),
     "weft/durability": (52, 9_200),
     "weft/engine": (40, 6_900),
+    "weft/evaluation": (2, 270),
+    "weft/optimise": (10, 1_600),
     "weft/planner": (45, 7_600),
     "weft/reasoning": (108, 14_300),
     "weft/serving": (194, 28_800),

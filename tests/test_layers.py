@@ -11,15 +11,17 @@ ROOT = Path(__file__).parent.parent / "weft"
 MAY_IMPORT = {
     "cli": {
         *("workflow", "agents", "planner", "reasoning", "durability", "engine", "validation"),
-        *("serving", "training", "decoding", "cluster", "core"),
+        *("serving", "training", "decoding", "cluster", "core", "optimise", "evaluation"),
     },
     "workflow": {
         *("agents", "planner", "reasoning", "durability", "engine", "validation", "core"),
-        *("serving", "training", "decoding", "cluster"),
+        *("serving", "training", "decoding", "cluster", "optimise", "evaluation"),
     },
     "cluster": {"agents", "durability", "engine", "validation", "serving", "core"},
     "agents": {"planner", "reasoning", "durability", "engine", "validation", "core"},
     "planner": {"durability", "engine", "core"},
+    "optimise": {"evaluation", "core"},
+    "evaluation": {"core"},
     "reasoning": {"engine", "core"},
     "durability": {"engine", "core"},
     "engine": {"core"},

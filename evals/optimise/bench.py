@@ -51,6 +51,10 @@ class Bench:
         self.calls += int(fresh.sum())
         return kept[at], fresh
 
+    def known(self, candidate: Candidate, cases: Sequence[int]) -> Array:
+        """Scores that were paid for already."""
+        return self._kept[candidate][list(cases)]
+
     def calls_needed(self, candidate: Candidate, cases: Sequence[CaseId], replicates: int) -> int:
         """For weft's search."""
         return int(self.needed(candidate, cases).sum()) * replicates  # type: ignore[arg-type]

@@ -77,7 +77,7 @@ class Rival:
 
         def of(name: str, which: Candidate) -> float:
             if name == "quality":
-                return float(self.bench.scores(which, cases)[0].mean())
+                return float(self.bench.known(which, cases).mean())
             return -float(np.quantile(model.seconds(which)[cases], 0.95))
 
         for each in goal.keep:

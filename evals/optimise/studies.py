@@ -82,9 +82,7 @@ def study(case: str, system: str, number: int, reuse: Reuse = "node") -> Study:
     else:
         rival = RIVALS[system](bench, q, BUDGET, seed)
         best, verdict = rival.run(), ""
-        calls = bench.calls
         claimed, reported = best != BASELINE, rival.figure(best) - rival.figure(BASELINE)
-        bench.calls = calls
     gain = model.truth[best] - model.truth[BASELINE]
     found = not claimed if model.room <= 0 else gain >= FOUND * model.room
     return Study(

@@ -81,14 +81,17 @@ def bootstrap_mean(
     drawn. Raises: `InputError` without values, or where `groups` has another length.
     """
     _finite(values, "values")
-    clusters = _clusters(len(values), groups)
-    parts = [(fsum(values[at] for at in cluster), len(cluster)) for cluster in clusters]
+    clusters, count = _clusters(len(values), groups), len(values)
     random = Random(seed)  # noqa: S311
+    if len(clusters) == count:
+        means = [sum(random.choices(values, k=count)) / count for _ in range(draws)]
+        return _interval(fsum(values) / count, means, level)
+    parts = [(fsum(values[at] for at in cluster), len(cluster)) for cluster in clusters]
     means = []
     for _ in range(draws):
         drawn = random.choices(parts, k=len(parts))
         means.append(sum(part[0] for part in drawn) / sum(part[1] for part in drawn))
-    return _interval(fsum(values) / len(values), means, level)
+    return _interval(fsum(values) / count, means, level)
 
 
 def bootstrap_quantile_difference(

@@ -128,11 +128,15 @@ class Search:
         look = self.evaluator.calls_needed(self.baseline, self.held_out.cases, self.plan.replicates)
         self._made.reserve = min(2 * look, self.plan.calls // 2)
         best = await self._screen()
-        best = await self._race(best)
-        best = await self._check_canaries(best)
-        verdict = await self._decide(best)
+        if self._made.blocks:
+            best = await self._race(best)
+            best = await self._check_canaries(best)
+            verdict, front = await self._decide(best), self._front()
+        else:
+            why = f"{self.plan.calls} model calls do not pay for a block of cases"
+            verdict, front = self._unchanged("not_shown", why, self._detectable(best)), {}
         spent = dict(self._made.budget.by)
-        return SearchReport(verdict, self._front(), spent, tuple(self._made.blocks))
+        return SearchReport(verdict, front, spent, tuple(self._made.blocks))
 
     async def _screen(self) -> Candidate:
         """Blocks of candidates on new cases, until more of them would not pay."""
