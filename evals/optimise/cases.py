@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from evals.optimise.planted import KNOBS, Array, Planted
-from weft.optimise.goal import Goal
+from weft.optimise.goal import StudyGoal
 from weft.optimise.objectives import LATENCY, QUALITY
 
 Random = np.random.Generator
@@ -79,7 +79,7 @@ def judge_hack(random: Random) -> Planted:
 def structure(random: Random) -> Planted:
     """A verifier helps in both branches, and only one of them has slack."""
     effects = _nulls(random) | {("facts.verify", "yes"): 1.0, ("plan.verify", "yes"): 1.0}
-    return Planted("structure", 0.0, effects, goal=Goal(QUALITY, (LATENCY,)))
+    return Planted("structure", 0.0, effects, goal=StudyGoal(QUALITY, (LATENCY,)))
 
 
 def drift(random: Random) -> Planted:
@@ -115,7 +115,7 @@ def heavy_tail(random: Random) -> Planted:
         ("plan.demos", "near"): capped,
         ("answer.order", "reason_first"): lambda time, _: 0.5 * time,
     }
-    return Planted("heavy_tail", 0.0, effects, goal=Goal(LATENCY, (QUALITY,)), seconds=seconds)
+    return Planted("heavy_tail", 0.0, effects, goal=StudyGoal(LATENCY, (QUALITY,)), seconds=seconds)
 
 
 PLANTED: Final[dict[str, Callable[[Random], Planted]]] = {

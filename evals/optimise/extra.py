@@ -12,7 +12,7 @@ from evals.optimise.bench import Bench
 from evals.optimise.planted import BASELINE, CANDIDATES, CASES
 from evals.optimise.studies import QUALITIES, planted, search, study
 from weft.optimise.candidates import Candidate, CaseId
-from weft.optimise.goal import Goal
+from weft.optimise.goal import StudyGoal
 from weft.optimise.objectives import QUALITY, Objective, Point, hypervolume, pareto_front
 from weft.optimise.racing import race
 
@@ -29,7 +29,7 @@ def front_share(number: int) -> tuple[float, float]:
     model = planted("additive", number)
     bench = Bench(model)
     q = QUALITIES[number % len(QUALITIES)]
-    report = asyncio.run(search(bench, q, model.seed, Goal(QUALITY, (_ANY_COST,))).run())
+    report = asyncio.run(search(bench, q, model.seed, StudyGoal(QUALITY, (_ANY_COST,))).run())
 
     def true(candidate: Candidate) -> Point:
         return model.true_figure(candidate, "quality"), -model.cost(candidate)

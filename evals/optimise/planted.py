@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.optimise.candidates import Candidate
-from weft.optimise.goal import Goal
+from weft.optimise.goal import StudyGoal
 
 Array = NDArray[np.float64]
 KNOBS: Final[dict[str, tuple[str, ...]]] = {
@@ -71,7 +71,7 @@ class Planted:
     bait: dict[tuple[str, str], float] = field(default_factory=dict)
     hack: dict[tuple[str, str], float] = field(default_factory=dict)
     drift: tuple[int, float] = (1 << 60, 0.0)
-    goal: Goal = field(default_factory=Goal)
+    goal: StudyGoal = field(default_factory=StudyGoal)
     seconds: dict[tuple[str, str], Callable[[Array, Array], Array]] = field(default_factory=dict)
 
     def tells(self, setting: tuple[str, object]) -> bool:

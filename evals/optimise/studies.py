@@ -15,7 +15,7 @@ from evals.optimise.cases import PLANTED
 from evals.optimise.planted import BASELINE, CASES, KNOBS, PlantedModel
 from evals.optimise.rivals import RIVALS
 from weft.optimise.decide import HeldOut
-from weft.optimise.goal import Goal
+from weft.optimise.goal import StudyGoal
 from weft.optimise.search import Search, SearchPlan, SearchReport
 
 BUDGET: Final = 12_000
@@ -110,7 +110,7 @@ def all_systems(case: str, studies: int, number: int) -> list[Study]:
     return found
 
 
-def search(bench: Bench, q: float, seed: int, goal: Goal | None = None) -> Search:
+def search(bench: Bench, q: float, seed: int, goal: StudyGoal | None = None) -> Search:
     """weft's search on a bench, as a study runs it."""
     return Search(
         bench,

@@ -16,7 +16,7 @@ from weft.optimise.decide import (
     detectable_from,
     no_headroom,
 )
-from weft.optimise.goal import Goal
+from weft.optimise.goal import StudyGoal
 from weft.optimise.objectives import COST, LATENCY, QUALITY
 
 FINALIST = BASELINE.replace("solve.order", "y")
@@ -28,7 +28,7 @@ def drawn(chance: float, seed: int, cases: int = 200, seconds: float = 1.0) -> l
 
 
 def test_equal_candidates_are_accepted_at_most_at_the_level() -> None:
-    goal, wrong = Goal(), 0
+    goal, wrong = StudyGoal(), 0
     for seed in range(60):
         base, new = drawn(0.5, seed, 60), drawn(0.5, seed + 10_000, 60)
         other = drawn(0.5, seed + 20_000, 60)
@@ -41,14 +41,14 @@ def test_equal_candidates_are_accepted_at_most_at_the_level() -> None:
 
 def test_a_finalist_that_was_not_looked_at_counts_for_holm() -> None:
     base, new = drawn(0.5, 1), drawn(0.64, 2)
-    alone = compare_finalists(Goal(), base, {FINALIST: new}, planned=1)[0]
-    of_two = compare_finalists(Goal(), base, {FINALIST: new}, planned=2)[0]
+    alone = compare_finalists(StudyGoal(), base, {FINALIST: new}, planned=1)[0]
+    of_two = compare_finalists(StudyGoal(), base, {FINALIST: new}, planned=2)[0]
     assert of_two.p == alone.p
     assert of_two.p_adjusted == pytest.approx(min(1.0, 2 * alone.p))
 
 
 def test_better_and_not_kept_is_not_accepted() -> None:
-    goal = Goal(QUALITY, (LATENCY,))
+    goal = StudyGoal(QUALITY, (LATENCY,))
     base = drawn(0.4, 1)
     quick = compare_finalists(goal, base, {FINALIST: drawn(0.7, 2)}, planned=1)[0]
     slow = compare_finalists(goal, base, {FINALIST: drawn(0.7, 2, seconds=1.2)}, planned=1)[0]
@@ -59,9 +59,9 @@ def test_better_and_not_kept_is_not_accepted() -> None:
 
 
 def test_worse_is_never_accepted() -> None:
-    found = compare_finalists(Goal(), drawn(0.7, 1), {FINALIST: drawn(0.4, 2)}, planned=1)[0]
+    found = compare_finalists(StudyGoal(), drawn(0.7, 1), {FINALIST: drawn(0.4, 2)}, planned=1)[0]
     assert found.p < 0.001
-    assert not found.accepted(Goal(), 0.05)
+    assert not found.accepted(StudyGoal(), 0.05)
 
 
 def test_the_detectable_difference_of_an_interval_is_that_of_the_sample_size() -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.optimise.planted import BASELINE, KNOBS
 from weft.optimise.candidates import Candidate
 from weft.optimise.factors import FactorModel, FactorSpace
-from weft.optimise.goal import Goal, GoalResponses
+from weft.optimise.goal import GoalResponses, StudyGoal
 from weft.optimise.screening import Screening, balanced_design
 
 SPACE = FactorSpace(KNOBS, BASELINE)
@@ -91,7 +91,7 @@ def test_pairs_are_left_out_of_spaces_that_are_too_large() -> None:
 
 def test_the_expected_best_pays_for_its_edits_and_avoids_what_is_banned() -> None:
     model = FactorModel.fit(SPACE, blocks(12, 0.4, 60))
-    responses = GoalResponses(Goal(), (None,), ())
+    responses = GoalResponses(StudyGoal(), (None,), ())
     best = Screening(model, responses).incumbent(Random(0))
     assert best.edits(BASELINE) == {"draft.prompt": "c", "solve.order": "y"}
     dear = Screening(model, responses, price=0.15).incumbent(Random(0))

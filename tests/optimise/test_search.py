@@ -11,7 +11,7 @@ from tests.optimise.planted import BASELINE, KNOBS, PlantedEvaluator
 from weft.core.errors import InputError
 from weft.optimise.candidates import Candidate, CaseOutcome, Proposal, SearchState
 from weft.optimise.decide import HeldOut
-from weft.optimise.goal import Goal
+from weft.optimise.goal import StudyGoal
 from weft.optimise.objectives import COST, LATENCY, QUALITY
 from weft.optimise.search import Search, SearchPlan, SearchReport
 
@@ -144,9 +144,9 @@ class Slow(PlantedEvaluator):
 
 def test_what_must_be_kept_is_kept() -> None:
     effects = {("draft.prompt", "c"): 0.3, ("draft.demos", 4): 0.3, ("solve.order", "y"): 0.2}
-    verdict = study(Slow(effects, base=0.2), goal=Goal(QUALITY, (LATENCY, COST))).verdict
+    verdict = study(Slow(effects, base=0.2), goal=StudyGoal(QUALITY, (LATENCY, COST))).verdict
     assert verdict.candidate.edits(BASELINE) == {"solve.order": "y"}
-    only = study(Slow(effects, base=0.2), goal=Goal(QUALITY, (LATENCY,))).verdict
+    only = study(Slow(effects, base=0.2), goal=StudyGoal(QUALITY, (LATENCY,))).verdict
     assert only.candidate.edits(BASELINE) == {"solve.order": "y", "draft.demos": 4}
 
 
@@ -167,6 +167,6 @@ def test_studies_that_cannot_be_are_refused() -> None:
     with pytest.raises(InputError, match="pays for nothing"):
         made(plan=SearchPlan(calls=0))
     with pytest.raises(InputError, match="named once"):
-        Goal(QUALITY, (QUALITY,))
+        StudyGoal(QUALITY, (QUALITY,))
     with pytest.raises(InputError, match="one group"):
         HeldOut(HELD_OUT, groups=["a"])

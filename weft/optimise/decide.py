@@ -15,7 +15,7 @@ from typing import Final, Literal
 from weft.core.errors import InputError
 from weft.evaluation.statistics import Interval, holm
 from weft.optimise.candidates import Candidate, CaseId
-from weft.optimise.goal import Goal
+from weft.optimise.goal import StudyGoal
 from weft.optimise.objectives import Objective, Outcomes
 
 LEAST_CASES: Final = 30
@@ -60,7 +60,7 @@ class FinalistComparison:
     p_adjusted: float
     broken: tuple[str, ...]
 
-    def accepted(self, goal: Goal, level: float) -> bool:
+    def accepted(self, goal: StudyGoal, level: float) -> bool:
         """Whether the objective improves and everything else is kept."""
         better = self.gains[goal.improve.name].mean > 0 and self.p_adjusted < level
         return better and not self.broken
@@ -83,7 +83,7 @@ class StudyVerdict:
 
 
 def compare_finalists(
-    goal: Goal,
+    goal: StudyGoal,
     baseline: Outcomes,
     finalists: Mapping[Candidate, Outcomes],
     *,

@@ -19,7 +19,7 @@ _SHARE: Final = 0.04
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
+class StudyGoal:
     """Improve `improve`; let each of `keep` get worse by its margin at most."""
 
     improve: Objective = QUALITY
@@ -44,12 +44,12 @@ class GoalResponses:
     minus the share of cases beyond a threshold. `slack`: how far each kept response may fall.
     """
 
-    goal: Goal
+    goal: StudyGoal
     thresholds: tuple[float | None, ...]
     slack: tuple[float, ...]
 
     @classmethod
-    def of(cls, goal: Goal, blocks: Sequence[Block], baseline: Candidate) -> GoalResponses:
+    def of(cls, goal: StudyGoal, blocks: Sequence[Block], baseline: Candidate) -> GoalResponses:
         """For what was measured so far. The threshold of an improved quantile is that of all
         candidates together; of a kept one, the baseline's with its margin.
         """

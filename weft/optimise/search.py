@@ -38,7 +38,7 @@ from weft.optimise.decide import (
     no_headroom,
 )
 from weft.optimise.factors import FactorSpace
-from weft.optimise.goal import Goal, GoalResponses
+from weft.optimise.goal import GoalResponses, StudyGoal
 from weft.optimise.measurements import Measurements
 from weft.optimise.objectives import Outcomes, Point, pareto_front
 from weft.optimise.racing import race
@@ -98,7 +98,7 @@ class Search:
     baseline: Candidate
     development: Sequence[CaseId]
     held_out: HeldOut
-    goal: Goal = field(default_factory=Goal)
+    goal: StudyGoal = field(default_factory=StudyGoal)
     proposers: Sequence[Proposer] = ()
     canaries: Sequence[CaseId] = ()
     plan: SearchPlan = field(default_factory=SearchPlan)
