@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import weft
 from tests.workflow.history.recorded_runs import House
 from weft.agents.tools.threads import threads_awaited
@@ -100,7 +102,8 @@ def record(file: Path, cassette: Path) -> None:
     write_cassette(house.story(), cassette)
 
 
-def test_fifty_runs(tmp_path: Path) -> None:
+def test_fifty_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # an example writes into the file that its input names
     here, there = tmp_path / "here", tmp_path / "elsewhere" / "deeper"
     shutil.copytree(EXAMPLES, here)
     files = [here / file for file in FILES]
