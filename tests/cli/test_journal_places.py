@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from contextlib import closing
 from pathlib import Path
 
@@ -68,6 +69,25 @@ def test_what_reads_creates_no_mistyped_journal(folder: Path) -> None:
         assert refused.exit_code == 1, (words, refused.output)
         assert "there is no journal typo.sqlite" in refused.stderr, words
         assert "hint: is the path right?" in refused.stderr
+    assert [file.name for file in folder.iterdir()] == ["bill.yaml"]
+
+
+def test_what_writes_says_that_it_begins_a_journal(folder: Path) -> None:
+    for number, words in enumerate(
+        ("submit bill.yaml", "schedule add nightly '0 3 * * *' bill.yaml")
+    ):
+        done = weft(*shlex.split(words), "--journal", f"new{number}.sqlite")
+        assert f"new{number}.sqlite: created it" in " ".join(done.stderr.split()), words
+        assert (
+            "created it" not in weft(*shlex.split(words), "--journal", f"new{number}.sqlite").stderr
+        )
+
+
+def test_an_address_of_another_kind_is_no_file(folder: Path) -> None:
+    for place in ("postgress://db/x", "mysql://db/x"):
+        refused = weft("submit", "bill.yaml", "--journal", place)
+        assert (refused.exit_code, "a journal cannot be at" in refused.stderr) == (1, True)
+        assert "hint: name a file, or a server as postgresql://" in refused.stderr
     assert [file.name for file in folder.iterdir()] == ["bill.yaml"]
 
 

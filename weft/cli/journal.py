@@ -37,6 +37,16 @@ def journal_at(
         yield journal
 
 
+def tell_new_journal(place: str | None) -> None:
+    """Print a line where a named file is about to become a journal. Raises: `StoreError`."""
+    from weft.cli import console
+    from weft.workflow.runtime.journals import new_journal_file
+
+    if (file := new_journal_file(place)) is not None:
+        text = f"there was no journal {clean(str(file))}: created it"
+        console.stderr().print(text, style="yellow", soft_wrap=True)
+
+
 def histories_at(place: str | None, *runs: str, salvage: bool = False) -> list[RunHistory]:
     """The records of `runs` in a journal; with `salvage` their readable parts.
 
@@ -106,6 +116,8 @@ def server_journal(
     from weft.cli import console
     from weft.workflow.runtime.journals import open_journal
 
+    if wanted:
+        tell_new_journal(place)
     with closing(open_journal(place, lease_s=lease_s)) as journal:
         if durability != "none":
             here = journal_option(place)

@@ -133,7 +133,9 @@ class ClusterStarter:
         port = self.address.rpartition(":")[2]
         ray = Path(self.folder, "ray")
         options = ["--head", f"--port={port}", "--num-cpus=0", f"--temp-dir={ray}"]
-        options += ["--include-dashboard=false", f"--ray-client-server-port={free_port(host)}"]
+        options += ["--include-dashboard=false"]
+        if find_spec("grpc") is not None:  # then Ray serves its own client, by default at one port
+            options += [f"--ray-client-server-port={free_port(host)}"]
         self._start("head", host, options)
 
     def node(self, labels: Sequence[str] = ()) -> ClusterNode:

@@ -160,10 +160,10 @@ def manifest(
     with report_errors(debug=debug, file=file):
         from weft.cluster.manifest import manifests
         from weft.cluster.settings import Ray
-        from weft.workflow import load
         from weft.workflow.document.writer import yaml_text
+        from weft.workflow.runtime.compiled import check_file
 
-        pools = {} if file is None else load(file).document.run.pools
+        pools = {} if file is None else check_file(file, Ray()).document.run.pools
         ray = Ray(pools={key: pool.model_dump() for key, pool in pools.items()})
         found = manifests(ray, name, image, nodes=nodes, claim=claim, credentials=env or [])
         typer.echo("---\n".join(yaml_text(each) for each in found), nl=False)

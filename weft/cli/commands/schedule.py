@@ -9,7 +9,7 @@ import typer
 
 from weft.cli import options
 from weft.cli.errors import report_errors
-from weft.cli.journal import journal_at
+from weft.cli.journal import journal_at, tell_new_journal
 from weft.cli.queue import (
     ConcurrencyKey,
     ConcurrencyLimit,
@@ -69,6 +69,7 @@ def add(
 
         flow = load(file)
         inputs = {} if inputs_file is None else options.inputs_file(inputs_file)
+        tell_new_journal(journal)
         with journal_at(journal, make=True) as opened:
             added = add_schedule(
                 opened,
@@ -103,6 +104,7 @@ def apply(
         from weft.workflow.queue.declared import apply_schedules
 
         units = [flow.unit for flow in load_all(files)]
+        tell_new_journal(journal)
         with journal_at(journal, make=True) as opened:
             applied = apply_schedules(opened, units, time.time())
     for one in applied:

@@ -8,7 +8,7 @@ import typer
 
 from weft.cli import console, options
 from weft.cli.errors import report_errors
-from weft.cli.journal import run_reference
+from weft.cli.journal import run_reference, tell_new_journal
 from weft.cli.queue import ConcurrencyKey, ConcurrencyLimit, Inputs, InputsFile, Priority, Queue
 from weft.cli.text import clean, json_text
 
@@ -49,6 +49,7 @@ def submit(
 
         flow = load(file)
         inputs = {} if inputs_file is None else options.inputs_file(inputs_file)
+        tell_new_journal(journal)
         submitted = flow.submit(
             inputs | flow.coerce_inputs(texts),
             key=key,

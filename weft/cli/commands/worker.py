@@ -13,6 +13,7 @@ from weft.cli import console, options
 from weft.cli.console import interrupts, leave_at_once
 from weft.cli.errors import report_errors
 from weft.cli.exit_code import ExitCode
+from weft.cli.journal import tell_new_journal
 from weft.cli.queue import applied_line
 from weft.cli.text import clean, one_line
 from weft.cli.workflow_files import FilesOrFolders, load_all
@@ -80,15 +81,11 @@ def worker(
 
         from weft.workflow.queue.declared import apply_schedules
         from weft.workflow.queue.worker import Worker
-        from weft.workflow.runtime.journals import file_of_journal, open_journal
+        from weft.workflow.runtime.journals import open_journal
 
         flows = load_all(files)
-        file = file_of_journal(journal)
-        is_new = file is not None and not file.exists()
+        tell_new_journal(journal)
         with closing(open_journal(journal, lease_s=lease_s)) as opened:
-            if is_new:  # plausible, or mistyped
-                text = f"there was no journal {clean(str(file))}: created it"
-                console.stderr().print(text, style="yellow", soft_wrap=True)
             made = Worker(
                 flows,
                 opened,

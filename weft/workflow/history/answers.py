@@ -39,7 +39,10 @@ class PendingQuestions:
         approvals = [q for q in questions.values() if parent_of(q.node) == node]
         if len(approvals) == 1:  # `transfer` for `transfer/approve_1a2b`
             return approvals[0]
-        hint = choice_hint(node, list(questions)) or f"{find_run(self._journal, run)} asks nothing"
+        hint = (
+            choice_hint(node, list(questions))
+            or f"{find_run(self._journal, run)} asks nothing: early is `weft signal`"
+        )
         raise UnknownReference(f"{node!r} asks nothing", hint=hint)
 
     def give(self, question: PendingQuestion, value: Any) -> bool:

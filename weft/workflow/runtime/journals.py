@@ -42,7 +42,7 @@ def open_journal(
 
     Raises: `StoreError`.
     """
-    place = str(where or os.environ.get(VARIABLE) or "")
+    place = _named(where)
     if place.startswith(_SERVERS):
         return _on_server(place, lease_s)
     path = Path(place) if place else default_path()
@@ -78,10 +78,29 @@ def journal_or_own(given: JournalPlace | None) -> Iterator[tuple[Journal, Journa
 
 def file_of_journal(where: str | Path | None = None) -> Path | None:
     """The file of a journal, see `open_journal`; None if it is on a server."""
-    place = str(where or os.environ.get(VARIABLE) or "")
+    place = _named(where)
     if place.startswith(_SERVERS):
         return None
     return (Path(place) if place else default_path()).absolute()
+
+
+def new_journal_file(where: str | Path | None = None) -> Path | None:
+    """The file that a place names, if opening it would begin a journal: plausible, or mistyped.
+
+    None for the user's own journal, which begins with the first run. Raises: `StoreError`.
+    """
+    file = file_of_journal(where) if _named(where) else None
+    return None if file is None or file.exists() else file
+
+
+def _named(where: str | Path | None) -> str:
+    """What names a journal; empty for the user's own. Raises: `StoreError` for another scheme."""
+    place = str(where or os.environ.get(VARIABLE) or "")
+    scheme, is_address, _ = place.partition("://")
+    if is_address and scheme.isalpha() and not place.startswith(_SERVERS):
+        hint = "name a file, or a server as postgresql://USER@HOST/DATABASE"
+        raise StoreError(f"a journal cannot be at {scheme}://", hint=hint)
+    return place
 
 
 def default_path() -> Path:
