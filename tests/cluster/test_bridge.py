@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +23,7 @@ from weft.cluster.process import BRIDGES
 from weft.cluster.ray_workers import RayWorkers
 from weft.cluster.settings import Pool, Ray
 from weft.cluster.tools import RayTools
+from weft.cluster.workers import ToolWorker
 from weft.core.call_context import keyed
 from weft.core.errors import (
     ClusterError,
@@ -404,6 +405,22 @@ def test_a_bridge_that_ends_repeats_what_may_be_repeated(tmp_path: Path) -> None
         return await all_of(*calls)
 
     assert run(tmp_path, case, far_tools.square) == [n * n for n in range(100)]
+
+
+def test_a_node_that_dies_while_its_worker_starts_is_no_end(tmp_path: Path) -> None:
+    class OneDies(FakeWorkers):
+        async def start(self, node: str, settings: Mapping[str, Any]) -> ToolWorker:
+            if node == "a":
+                self.labels = {"b": ()}
+                raise ClusterError("no worker started on a")
+            return await super().start(node, settings)
+
+    async def case(tools: RayTools, bridge: FakeBridge) -> Any:
+        result = await tools.call("square", {"n": 3})
+        return result, [worker.node for worker in bridge.workers.started]
+
+    found = run(tmp_path, case, far_tools.square, workers=OneDies(a=()))
+    assert found == (9, ["b"])
 
 
 def test_tools_go_to_the_pool_of_their_label(tmp_path: Path) -> None:

@@ -220,8 +220,13 @@ class WorkerPool:
             more, _ = await asyncio.wait(others, timeout=self._silence_s)
             done |= more
         errors = [error for task in done if (error := task.exception()) is not None]
-        if errors and not self._members:
+        if errors and not self._members and await self._any_is_there(set(missing)):
             raise errors[0]
+
+    async def _any_is_there(self, nodes: set[str]) -> bool:
+        """Whether one of `nodes` lives; others may take the place of dead ones."""
+        found = await asyncio.wait_for(self._workers.nodes(self._labels), self._silence_s)
+        return not nodes.isdisjoint(found)
 
     async def _started(self, node: str) -> None:
         self._starting.append(node)
