@@ -110,6 +110,53 @@ def test_an_interrupted_evaluation_is_resumed_by_its_run(monkeypatch: pytest.Mon
     assert sorted(Path("calls.txt").read_text(encoding="utf-8").split()) == list("123456")
 
 
+def test_a_run_that_failed_its_gates_or_took_other_cases_is_no_last_baseline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sums_folder(Path.cwd(), 9)
+    gated = (*GIVEN, "--baseline", "last", "--fail-if-worse")
+    assert typed("eval", *gated, "--run-id", "good").exit_code == 0
+    monkeypatch.setenv("WEFT_TEST_WRONG", "1 2 3 4 5 6 7")
+    for name in ("bad", "worse"):
+        assert typed("eval", *gated, "--run-id", name).exit_code == 1
+    monkeypatch.delenv("WEFT_TEST_WRONG")
+    other = typed("eval", *gated, "--limit", "3", "--run-id", "short")
+    assert "this one is the next baseline" in other.stdout
+    typed("eval", "sums.yaml", "--data", "sums.csv", "--metric", "f1", "--metric", "exact")
+    again = typed("eval", *gated)
+    assert again.exit_code == 0
+    assert "baseline: good" in again.stdout
+
+
+def test_a_baseline_without_the_main_metric_is_an_error() -> None:
+    typed("eval", *GIVEN, "--run-id", "exact")
+    both = ("sums.yaml", "--data", "sums.csv", "--metric", "f1", "--metric", "exact")
+    ended = typed("eval", *both, "--baseline", "exact", "--fail-if-worse")
+    assert ended.exit_code != 0
+    assert "the baseline exact has no metric `f1`" in ended.stderr
+
+
+def test_unscored_results_fail_a_gate() -> None:
+    broken = ("sums.yaml", "--data", "sums.csv", "--metric", "./functions.py:broken")
+    assert typed("eval", *broken).exit_code == 0
+    gated = typed("eval", *broken, "--max-unscored", "5")
+    assert gated.exit_code == 1
+    assert "6 results have no score of broken, the first: " in gated.stdout
+    assert "no such scale" in gated.stdout
+    assert typed("eval", *broken, "--max-unscored", "6").exit_code == 0
+
+
+def test_the_gates_hold_for_a_resumed_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_TEST_BROKEN", "1")
+    monkeypatch.setenv("WEFT_TEST_WRONG", "4 5")
+    capped = ("--max-errors", "0", "--slots", "1", "--run-id", "capped")
+    assert typed("eval", *GIVEN, *capped, "--fail-below", "0.9").exit_code == 1
+    monkeypatch.delenv("WEFT_TEST_BROKEN")
+    resumed = typed("resume", "capped")
+    assert resumed.exit_code == 1, resumed.output
+    assert "fails: exact is 0.6667, below 0.9" in resumed.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

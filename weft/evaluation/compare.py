@@ -74,12 +74,12 @@ class EvaluationComparison:
 def compare_evaluations(a: EvaluationResult, b: EvaluationResult) -> EvaluationComparison:
     """Compare the candidate `b` with the baseline `a`, on the cases that both have.
 
-    Raises: `InputError` where they have no metric, or no scored case, in common.
+    Raises: `InputError` where `a` has not the main metric of `b`, or no case is scored in both.
     """
-    names = [name for name in (b.main, *b.metrics) if name in a.metrics]
-    if not names:
+    if b.main not in a.metrics:
         hint = f"{a.run} has {', '.join(a.metrics)}; {b.run} has {', '.join(b.metrics)}"
-        raise InputError(f"{a.run} and {b.run} have no metric in common", hint=hint)
+        raise InputError(f"{a.run} has no metric `{b.main}`, the main one of {b.run}", hint=hint)
+    names = [name for name in (b.main, *b.metrics) if name in a.metrics]
     made = tuple(_metric(a, b, name) for name in dict.fromkeys(names))
     notes = []
     if a.data.get("digest") != b.data.get("digest"):

@@ -26,7 +26,7 @@ judge:MODEL, or ./metrics.py:function.
 \b
 Exit status:
   0    evaluated, and nothing that was asked for is missed
-  1    below --fail-below, worse than the baseline, or not finished
+  1    below --fail-below, worse than the baseline, unscored results under a gate, or not finished
   2    wrong usage, or an invalid workflow or data set
   130  interrupted by Ctrl-C or SIGTERM
 """
@@ -80,7 +80,9 @@ def eval(  # noqa: A001 - the command's name
     deadline: options.Deadline = None,
     baseline: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="Compare with that evaluation; last: of this workflow."),
+        typer.Option(
+            metavar="RUN", help="Compare with it; last: the last like this one that passed."
+        ),
     ] = None,
     fail_below: Annotated[
         float | None,
@@ -96,6 +98,14 @@ def eval(  # noqa: A001 - the command's name
     margin: Annotated[
         float, typer.Option(metavar="SCORE", help="Allow the main metric to fall so far.", min=0)
     ] = 0.0,
+    max_unscored: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Exit with 1 where more results have no score; 0 where another gate is given.",
+            min=0,
+        ),
+    ] = None,
     rescore: Annotated[
         list[str] | None,
         typer.Option(metavar="METRIC", help="With show: score by these instead, without a model."),
@@ -123,7 +133,7 @@ def eval(  # noqa: A001 - the command's name
         from weft.cli.evaluation.session import EvaluationReports, compare_runs, evaluate, show_run
         from weft.evaluation.gate import EvaluationGate
 
-        gate = EvaluationGate(fail_below, fail_if_worse, margin)
+        gate = EvaluationGate(fail_below, fail_if_worse, margin, max_unscored)
         reports = EvaluationReports(as_json, junit, page, baseline, gate, journal)
         match words:
             case ["show", run]:
