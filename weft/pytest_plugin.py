@@ -118,9 +118,9 @@ def weft_evaluate(request: pytest.FixtureRequest) -> Callable[..., EvaluationRes
 
     The fixture is `weft_evaluate(name, flow, data=None, metric=None, *, fail_below=None,
     margin=0.0, max_unscored=0, **options)`. The baseline is `evaluations/NAME.json` beside the
-    test's file: `pytest --weft-record=once` writes a missing one, `all` a new one. Worse means: the main metric
-    fell by more than `margin`, with p < 0.05 in a paired test. Paths start where the test's file
-    is; `flow` is a file or a `Flow`; `options` are those of `weft.evaluate`.
+    test's file: `pytest --weft-record=once` writes a missing one, `all` a new one. Worse means: the
+    main metric fell by more than `margin`, with p < 0.05 in a paired test. Paths start where the
+    test's file is; `flow` is a file or a `Flow`; `options` are those of `weft.evaluate`.
     """
     folder, mode = request.path.parent, request.config.getoption("--weft-record")
 

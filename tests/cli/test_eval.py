@@ -157,6 +157,20 @@ def test_the_gates_hold_for_a_resumed_evaluation(monkeypatch: pytest.MonkeyPatch
     assert "fails: exact is 0.6667, below 0.9" in resumed.stdout
 
 
+def test_metrics_of_one_kind_get_names_of_their_own_and_their_failures_are_told() -> None:
+    metrics = ("numeric:0.5", "numeric:0.1", "./functions.py:broken")
+    given = [each for metric in metrics for each in ("--metric", metric)]
+    ended = typed("eval", "sums.yaml", "--data", "sums.csv", *given, "--run-id", "three")
+    assert ended.exit_code == 0, ended.output
+    lines = ended.stdout.splitlines()
+    assert [line.split()[0] for line in lines[2:5]] == ["numeric", "numeric_2", "broken"]
+    assert "unscored broken of 6, the first  ToolRaised: broken raised" in ended.stdout
+    rescored = typed("eval", "diff", "three", "three", "--rescore", "numeric:0.5")
+    assert rescored.exit_code == 0
+    assert "numeric" in rescored.stdout
+    assert "broken" not in rescored.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -171,6 +185,10 @@ def test_the_gates_hold_for_a_resumed_evaluation(monkeypatch: pytest.MonkeyPatch
         ((*GIVEN, "--baseline", "none"), "none"),
         ((*GIVEN, "--metric", "exact"), "two metrics `exact`"),
         ((*GIVEN, "--rescore", "f1"), "goes with a recorded run"),
+        ((*GIVEN, "--filter", "case.a == 1"), "{{ case.a == 1 }}"),
+        ((*GIVEN, "--filter", "{{ case.a }} == 1"), "put all of it into one"),
+        (("show", "last", "--metric", "f1"), "--rescore METRIC"),
+        (("diff", "a", "b", "--metric", "f1"), "--rescore METRIC"),
     ],
 )
 def test_wrong_usage_ends_with_2_and_runs_nothing(words: tuple[str, ...], said: str) -> None:

@@ -60,9 +60,9 @@ def _last(
         if any(about.get(key) != data.get(key) for key in _ALIKE):
             continue
         found = read_evaluation(read_history(journal, summary.run))
-        if found.finished and found.main == main:
-            if not recorded_failures(journal, settings, found):
-                return found
+        alike = found.finished and found.main == main
+        if alike and not recorded_failures(journal, settings, found):
+            return found
     return None
 
 

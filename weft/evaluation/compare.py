@@ -19,6 +19,8 @@ from weft.evaluation.statistics import (
 
 ALPHA = 0.05
 """The level of the paired tests."""
+FEW_GROUPS = 10
+"""With fewer groups their test says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,11 @@ def compare_evaluations(a: EvaluationResult, b: EvaluationResult) -> EvaluationC
         notes.append(f"their data differ: compared on {made[0].cases:,} common cases")
     if a.replicates != b.replicates:
         notes.append(f"{a.replicates} replicates against {b.replicates}: other random numbers")
+    means, other = b.means(), a.means()
+    together = [b.groups[case] or case for case in means if case in other]
+    count = len(set(together))
+    if count < min(FEW_GROUPS, len(together)):
+        notes.append(f"{count} groups of cases: too few groups to show anything")
     walls = [case for case in a.walls if case in b.walls]
     pair = [b.walls[case] for case in walls], [a.walls[case] for case in walls]
     groups = [b.groups[case] or case for case in walls]
@@ -118,11 +125,7 @@ def _metric(a: EvaluationResult, b: EvaluationResult, name: str) -> MetricCompar
     moved = {case: after[case] - before[case] for case in common}
     values = list(moved.values())
     groups = [b.groups[case] or case for case in common]
-    binary = {*before.values(), *after.values()} <= {0.0, 1.0}
-    if binary:
-        p = mcnemar_exact(sum(each < 0 for each in values), sum(each > 0 for each in values))
-    else:
-        p = sign_flip(values)
+    p, test = _test(values, groups, binary={*before.values(), *after.values()} <= {0.0, 1.0})
     changed = sorted((case for case in common if moved[case]), key=lambda case: -abs(moved[case]))
     return MetricComparison(
         name,
@@ -131,10 +134,24 @@ def _metric(a: EvaluationResult, b: EvaluationResult, name: str) -> MetricCompar
         math.fsum(after[case] for case in common) / len(common),
         bootstrap_mean(values, groups=groups),
         p,
-        "exact McNemar" if binary else "sign flips",
+        test,
         {case: moved[case] for case in changed if moved[case] < 0},
         {case: moved[case] for case in changed if moved[case] > 0},
     )
+
+
+def _test(values: list[float], groups: list[str], *, binary: bool) -> tuple[float, str]:
+    """p and the name of the test; a group of cases is one observation: its cases go together."""
+    of_groups: dict[str, list[float]] = {}
+    for group, value in zip(groups, values, strict=True):
+        of_groups.setdefault(group, []).append(value)
+    if len(of_groups) < len(values):
+        sums = [math.fsum(each) for each in of_groups.values()]
+        return sign_flip(sums), f"sign flips of {len(sums):,} groups"
+    if binary:
+        lost, won = sum(each < 0 for each in values), sum(each > 0 for each in values)
+        return mcnemar_exact(lost, won), "exact McNemar"
+    return sign_flip(values), "sign flips"
 
 
 def _spent(result: EvaluationResult) -> dict[str, tuple[float, float]]:

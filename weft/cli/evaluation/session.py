@@ -245,14 +245,17 @@ def show_run(run: str, reports: EvaluationReports, metric: Any = None) -> ExitCo
     return reports.conclude(result, before)
 
 
-def compare_runs(a: str, b: str, reports: EvaluationReports) -> ExitCode:
+def compare_runs(a: str, b: str, reports: EvaluationReports, metric: Any = None) -> ExitCode:
     """Print the evaluation `b` beside the baseline `a`; the gate decides about `b`.
 
-    Raises: `UnknownReference`, `InputError`.
+    Both are scored by `metric` instead where it is given. Raises: as `show_run`.
     """
+    metrics = metrics_of(metric, Path.cwd())
+    check_offline(metrics)
     with journal_at(reports.journal, to_read=True) as journal:
         before, after = (
-            read_evaluation(read_history(journal, find_run(journal, run))) for run in (a, b)
+            read_evaluation(read_history(journal, find_run(journal, run)), metrics)
+            for run in (a, b)
         )
     found = compare_evaluations(before, after)
     failures = reports.gate.failures(after, found)
