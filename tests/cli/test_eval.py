@@ -172,6 +172,32 @@ def test_metrics_of_one_kind_get_names_of_their_own_and_their_failures_are_told(
 
 
 @pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("{data: {file: sums.csv, grup: a}}", "did you mean `group`?"),
+        ("{replicatess: 2}", "did you mean `replicates`?"),
+        ("{metrics: {x: {use: numeric, tolerence: 1}}}", "did you mean `tolerance`?"),
+        ("{metrics: {x: ./none.py:f}}", "none.py"),
+        ("{metrics: {x: ./functions.py:none}}", "none"),
+        ("{data: none.csv}", "there is no file"),
+    ],
+)
+def test_check_finds_what_an_evaluation_lacks(said: str, found: str) -> None:
+    with Path("sums.yaml").open("a", encoding="utf-8") as file:
+        file.write(f"evaluation: {said}\n")
+    ended = typed("check", "sums.yaml")
+    assert ended.exit_code == 2
+    assert found in ended.stderr
+    assert "sums.yaml:5:" in ended.stderr
+
+
+def test_a_missing_column_names_the_file() -> None:
+    with Path("sums.yaml").open("a", encoding="utf-8") as file:
+        file.write("evaluation: {data: {file: sums.csv, group: topic}, metrics: {x: exact}}\n")
+    assert "sums.csv, row 1: cannot compute" in typed("eval", "sums.yaml").stderr
+
+
+@pytest.mark.parametrize(
     ("words", "said"),
     [
         (("sums.yaml",), "there is no metric"),

@@ -145,7 +145,8 @@ def spec_of(given: Any) -> MetricSpec:
     try:
         return MetricSpec.model_validate(data)
     except ValidationError as error:
-        defect = first_defect(error, data)
+        place = ("evaluation", "metrics", "metric")
+        defect = first_defect(error, {"evaluation": {"metrics": {"metric": data}}}, place)
         raise BuildError(f"a metric: {defect.message}", hint=defect.hint) from error
 
 

@@ -31,6 +31,7 @@ def check(
     """
     wrong = 0
     with report_errors(debug=debug):
+        from weft.evaluation.check import check_evaluation_files
         from weft.workflow import check as check_file
         from weft.workflow.runtime.models.factory import unset_keys
 
@@ -38,6 +39,7 @@ def check(
         for file in files:
             try:
                 flow = check_file(file, place)
+                check_evaluation_files(flow.unit)
                 notes = asyncio.run(flow.check_connected()) if connect else ()
             except WeftError as error:
                 if debug:
