@@ -15,15 +15,13 @@ def check_evaluation_files(unit: Unit) -> None:
     Raises: `BuildError` for the first defect; its `defects` are all of them.
     """
     spec, log = unit.document.evaluation, DefectLog()
-    if spec is None:
-        return
-    for name, metric in spec.metrics.items():
+    for name, metric in ({} if spec is None else spec.metrics).items():
         with log:
             try:
                 metrics_of({name: metric}, unit.folder)
             except BuildError as error:
                 unit.fail(error, ("evaluation", "metrics", name))
-    if spec.data is not None:
+    if spec is not None and spec.data is not None:
         with log:
             try:
                 check_source(spec.data.file, unit.folder)

@@ -167,8 +167,8 @@ class ResumedEvaluation:
         print_failures(screen, self._failures())
 
     def keys(self) -> dict[str, object]:
-        data = plain(evaluation_data(self._result()))
-        return {"evaluation": {**data, "failures": list(self._failures())}}
+        data = {**evaluation_data(self._result()), "failures": list(self._failures())}
+        return {"evaluation": plain(data)}
 
     def exit_code(self, code: ExitCode) -> ExitCode:
         """That of the run, or a failure where it ended and does not pass its gates."""
