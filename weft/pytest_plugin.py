@@ -117,10 +117,10 @@ def weft_evaluate(request: pytest.FixtureRequest) -> Callable[..., EvaluationRes
             result = weft_evaluate("sums", "../sums.yaml", "cases.jsonl", "exact", fail_below=0.8)
 
     The fixture is `weft_evaluate(name, flow, data=None, metric=None, *, fail_below=None,
-    margin=0.0, **options)`. The baseline is `evaluations/NAME.json` beside the test's file:
-    `pytest --weft-record=once` writes a missing one, `all` a new one. Worse means: the main metric
-    fell by more than `margin`, with p < 0.05 in a paired test. Paths start where the test's file
-    is; `flow` is a file or a `Flow`; `options` are those of `weft.evaluate`.
+    margin=0.0, max_unscored=0, **options)`. The baseline is `evaluations/NAME.json` beside the
+    test's file: `pytest --weft-record=once` writes a missing one, `all` a new one. Worse means: the
+    main metric fell by more than `margin`, with p < 0.05 in a paired test. Paths start where the
+    test's file is; `flow` is a file or a `Flow`; `options` are those of `weft.evaluate`.
     """
     folder, mode = request.path.parent, request.config.getoption("--weft-record")
 
@@ -132,6 +132,7 @@ def weft_evaluate(request: pytest.FixtureRequest) -> Callable[..., EvaluationRes
         *,
         fail_below: float | None = None,
         margin: float = 0.0,
+        max_unscored: int = 0,
         **options: Any,
     ) -> EvaluationResult:
         from weft.evaluation.baseline_file import evaluate_against
@@ -144,6 +145,7 @@ def weft_evaluate(request: pytest.FixtureRequest) -> Callable[..., EvaluationRes
             metric,
             fail_below=fail_below,
             margin=margin,
+            max_unscored=max_unscored,
             record=mode,
             **options,
         )

@@ -53,3 +53,9 @@ def test_a_file_that_is_no_workflow_is_refused(folder: Path) -> None:
 
 def test_a_file_and_a_run_are_not_compared() -> None:
     assert weft("diff", "a.yaml", "last").exit_code != 0
+
+
+def test_a_missing_file_is_named() -> None:
+    done = weft("diff", "a.yaml", "none.yaml")
+    assert done.exit_code != 0
+    assert "there is no file none.yaml" in done.output

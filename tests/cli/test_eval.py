@@ -110,6 +110,93 @@ def test_an_interrupted_evaluation_is_resumed_by_its_run(monkeypatch: pytest.Mon
     assert sorted(Path("calls.txt").read_text(encoding="utf-8").split()) == list("123456")
 
 
+def test_a_run_that_failed_its_gates_or_took_other_cases_is_no_last_baseline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sums_folder(Path.cwd(), 9)
+    gated = (*GIVEN, "--baseline", "last", "--fail-if-worse")
+    assert typed("eval", *gated, "--run-id", "good").exit_code == 0
+    monkeypatch.setenv("WEFT_TEST_WRONG", "1 2 3 4 5 6 7")
+    for name in ("bad", "worse"):
+        assert typed("eval", *gated, "--run-id", name).exit_code == 1
+    monkeypatch.delenv("WEFT_TEST_WRONG")
+    other = typed("eval", *gated, "--limit", "3", "--run-id", "short")
+    assert "this one is the next baseline" in other.stdout
+    typed("eval", "sums.yaml", "--data", "sums.csv", "--metric", "f1", "--metric", "exact")
+    again = typed("eval", *gated)
+    assert again.exit_code == 0
+    assert "baseline: good" in again.stdout
+
+
+def test_a_baseline_without_the_main_metric_is_an_error() -> None:
+    typed("eval", *GIVEN, "--run-id", "exact")
+    both = ("sums.yaml", "--data", "sums.csv", "--metric", "f1", "--metric", "exact")
+    ended = typed("eval", *both, "--baseline", "exact", "--fail-if-worse")
+    assert ended.exit_code != 0
+    assert "the baseline exact has no metric `f1`" in ended.stderr
+
+
+def test_unscored_results_fail_a_gate() -> None:
+    broken = ("sums.yaml", "--data", "sums.csv", "--metric", "./functions.py:broken")
+    assert typed("eval", *broken).exit_code == 0
+    gated = typed("eval", *broken, "--max-unscored", "5")
+    assert gated.exit_code == 1
+    assert "6 results have no score of broken, the first: " in gated.stdout
+    assert "no such scale" in gated.stdout
+    assert typed("eval", *broken, "--max-unscored", "6").exit_code == 0
+
+
+def test_the_gates_hold_for_a_resumed_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_TEST_BROKEN", "1")
+    monkeypatch.setenv("WEFT_TEST_WRONG", "4 5")
+    capped = ("--max-errors", "0", "--slots", "1", "--run-id", "capped")
+    assert typed("eval", *GIVEN, *capped, "--fail-below", "0.9").exit_code == 1
+    monkeypatch.delenv("WEFT_TEST_BROKEN")
+    resumed = typed("resume", "capped")
+    assert resumed.exit_code == 1, resumed.output
+    assert "fails: exact is 0.6667, below 0.9" in resumed.stdout
+
+
+def test_metrics_of_one_kind_get_names_of_their_own_and_their_failures_are_told() -> None:
+    metrics = ("numeric:0.5", "numeric:0.1", "./functions.py:broken")
+    given = [each for metric in metrics for each in ("--metric", metric)]
+    ended = typed("eval", "sums.yaml", "--data", "sums.csv", *given, "--run-id", "three")
+    assert ended.exit_code == 0, ended.output
+    lines = ended.stdout.splitlines()
+    assert [line.split()[0] for line in lines[2:5]] == ["numeric", "numeric_2", "broken"]
+    assert "unscored broken of 6, the first  ToolRaised: broken raised" in ended.stdout
+    rescored = typed("eval", "diff", "three", "three", "--rescore", "numeric:0.5")
+    assert rescored.exit_code == 0
+    assert "numeric" in rescored.stdout
+    assert "broken" not in rescored.stdout
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("{data: {file: sums.csv, grup: a}}", "did you mean `group`?"),
+        ("{replicatess: 2}", "did you mean `replicates`?"),
+        ("{metrics: {x: {use: numeric, tolerence: 1}}}", "did you mean `tolerance`?"),
+        ("{metrics: {x: ./none.py:f}}", "none.py"),
+        ("{metrics: {x: ./functions.py:none}}", "none"),
+        ("{data: none.csv}", "there is no file"),
+    ],
+)
+def test_check_finds_what_an_evaluation_lacks(said: str, found: str) -> None:
+    with Path("sums.yaml").open("a", encoding="utf-8") as file:
+        file.write(f"evaluation: {said}\n")
+    ended = typed("check", "sums.yaml")
+    assert ended.exit_code == 2
+    assert found in ended.stderr
+    assert "sums.yaml:5:" in ended.stderr
+
+
+def test_a_missing_column_names_the_file() -> None:
+    with Path("sums.yaml").open("a", encoding="utf-8") as file:
+        file.write("evaluation: {data: {file: sums.csv, group: topic}, metrics: {x: exact}}\n")
+    assert "sums.csv, row 1: cannot compute" in typed("eval", "sums.yaml").stderr
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -124,6 +211,10 @@ def test_an_interrupted_evaluation_is_resumed_by_its_run(monkeypatch: pytest.Mon
         ((*GIVEN, "--baseline", "none"), "none"),
         ((*GIVEN, "--metric", "exact"), "two metrics `exact`"),
         ((*GIVEN, "--rescore", "f1"), "goes with a recorded run"),
+        ((*GIVEN, "--filter", "case.a == 1"), "{{ case.a == 1 }}"),
+        ((*GIVEN, "--filter", "{{ case.a }} == 1"), "put all of it into one"),
+        (("show", "last", "--metric", "f1"), "--rescore METRIC"),
+        (("diff", "a", "b", "--metric", "f1"), "--rescore METRIC"),
     ],
 )
 def test_wrong_usage_ends_with_2_and_runs_nothing(words: tuple[str, ...], said: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -70,6 +71,22 @@ def test_graded_scores_are_tested_by_their_signs() -> None:
     assert found.test == "sign flips"
     assert found.p < 0.01
     assert found.difference.mean == pytest.approx(0.1)
+
+
+def test_cases_of_a_group_are_one_observation() -> None:
+    def of(run: str, value: float, groups: int) -> EvaluationResult:
+        made = tuple(replace(case(f"{n}", value), group=f"g{n % groups}") for n in range(30))
+        data = {"name": "data", "digest": "d", "cases": 30}
+        return EvaluationResult(run, "flow", data, ("right",), "right", 1, made)
+
+    few = compare_evaluations(of("a", 0.0, 3), of("b", 1.0, 3))
+    assert few.main.test == "sign flips of 3 groups"
+    assert few.main.p == pytest.approx(2 / 2**3)
+    assert few.notes == ("3 groups of cases: too few groups to show anything",)
+    many = compare_evaluations(of("a", 0.0, 15), of("b", 1.0, 15))
+    assert many.main.p == pytest.approx(2 / 2**15)
+    assert not many.notes
+    assert compare_evaluations(of("a", 0.0, 30), of("b", 1.0, 30)).main.test == "exact McNemar"
 
 
 def test_a_faster_candidate_has_a_negative_difference() -> None:

@@ -23,6 +23,7 @@ def evaluate_against(
     *,
     fail_below: float | None = None,
     margin: float = 0.0,
+    max_unscored: int = 0,
     record: str = "none",
     **options: Any,
 ) -> tuple[EvaluationResult, tuple[str, ...]]:
@@ -38,9 +39,8 @@ def evaluate_against(
     before = None if writes else read_evaluation_file(baseline)
     found = evaluate_sync(flow, data, metric, **options)
     compared = None if before is None else compare_evaluations(before, found)
-    failures = EvaluationGate(fail_below, fail_if_worse=True, margin=margin).failures(
-        found, compared
-    )
+    gate = EvaluationGate(fail_below, fail_if_worse=True, margin=margin, max_unscored=max_unscored)
+    failures = gate.failures(found, compared)
     if writes and found.finished:
         baseline.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(evaluation_data(found, outputs=False), indent=1, ensure_ascii=False)

@@ -19,6 +19,8 @@ from weft.evaluation.statistics import (
 
 ALPHA = 0.05
 """The level of the paired tests."""
+FEW_GROUPS = 10
+"""With fewer groups their test says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +76,23 @@ class EvaluationComparison:
 def compare_evaluations(a: EvaluationResult, b: EvaluationResult) -> EvaluationComparison:
     """Compare the candidate `b` with the baseline `a`, on the cases that both have.
 
-    Raises: `InputError` where they have no metric, or no scored case, in common.
+    Raises: `InputError` where `a` has not the main metric of `b`, or no case is scored in both.
     """
-    names = [name for name in (b.main, *b.metrics) if name in a.metrics]
-    if not names:
+    if b.main not in a.metrics:
         hint = f"{a.run} has {', '.join(a.metrics)}; {b.run} has {', '.join(b.metrics)}"
-        raise InputError(f"{a.run} and {b.run} have no metric in common", hint=hint)
+        raise InputError(f"{a.run} has no metric `{b.main}`, the main one of {b.run}", hint=hint)
+    names = [name for name in (b.main, *b.metrics) if name in a.metrics]
     made = tuple(_metric(a, b, name) for name in dict.fromkeys(names))
     notes = []
     if a.data.get("digest") != b.data.get("digest"):
         notes.append(f"their data differ: compared on {made[0].cases:,} common cases")
     if a.replicates != b.replicates:
         notes.append(f"{a.replicates} replicates against {b.replicates}: other random numbers")
+    means, other = b.means(), a.means()
+    together = [b.groups[case] or case for case in means if case in other]
+    count = len(set(together))
+    if count < min(FEW_GROUPS, len(together)):
+        notes.append(f"{count} groups of cases: too few groups to show anything")
     walls = [case for case in a.walls if case in b.walls]
     pair = [b.walls[case] for case in walls], [a.walls[case] for case in walls]
     groups = [b.groups[case] or case for case in walls]
@@ -118,11 +125,7 @@ def _metric(a: EvaluationResult, b: EvaluationResult, name: str) -> MetricCompar
     moved = {case: after[case] - before[case] for case in common}
     values = list(moved.values())
     groups = [b.groups[case] or case for case in common]
-    binary = {*before.values(), *after.values()} <= {0.0, 1.0}
-    if binary:
-        p = mcnemar_exact(sum(each < 0 for each in values), sum(each > 0 for each in values))
-    else:
-        p = sign_flip(values)
+    p, test = _test(values, groups, binary={*before.values(), *after.values()} <= {0.0, 1.0})
     changed = sorted((case for case in common if moved[case]), key=lambda case: -abs(moved[case]))
     return MetricComparison(
         name,
@@ -131,10 +134,24 @@ def _metric(a: EvaluationResult, b: EvaluationResult, name: str) -> MetricCompar
         math.fsum(after[case] for case in common) / len(common),
         bootstrap_mean(values, groups=groups),
         p,
-        "exact McNemar" if binary else "sign flips",
+        test,
         {case: moved[case] for case in changed if moved[case] < 0},
         {case: moved[case] for case in changed if moved[case] > 0},
     )
+
+
+def _test(values: list[float], groups: list[str], *, binary: bool) -> tuple[float, str]:
+    """p and the name of the test; a group of cases is one observation: its cases go together."""
+    of_groups: dict[str, list[float]] = {}
+    for group, value in zip(groups, values, strict=True):
+        of_groups.setdefault(group, []).append(value)
+    if len(of_groups) < len(values):
+        sums = [math.fsum(each) for each in of_groups.values()]
+        return sign_flip(sums), f"sign flips of {len(sums):,} groups"
+    if binary:
+        lost, won = sum(each < 0 for each in values), sum(each > 0 for each in values)
+        return mcnemar_exact(lost, won), "exact McNemar"
+    return sign_flip(values), "sign flips"
 
 
 def _spent(result: EvaluationResult) -> dict[str, tuple[float, float]]:

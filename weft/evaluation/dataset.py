@@ -66,7 +66,7 @@ class Dataset(Sequence[Case]):
         """The cases that fulfil a function, or a template: `{{ case.group == 'tea' }}`."""
         if callable(condition):
             return self._with(filter(condition, self))
-        parsed = _parsed(condition)
+        parsed = _condition(condition)
         return self._with(case for case in self if _rendered(parsed, case.data, case.id))
 
     def fitting(self, document: WorkflowDocument) -> Dataset:
@@ -133,14 +133,14 @@ def cases(
     columns = {"expected": expected, "id": id, "group": group}
     numbered = list(enumerate(found, 1))
     if filter is not None:
-        keep = _parsed(filter)
-        numbered = [each for each in numbered if _rendered(keep, each[1], f"row {each[0]}")]
+        keep = _condition(filter)
+        numbered = [row for row in numbered if _rendered(keep, row[1], f"{name}, row {row[0]}")]
     mapping = _RowMapping(
         None if inputs is None else _parsed(dict(inputs)),
         {key: _column(value, key) for key, value in columns.items()},
         shares,
     )
-    made = [mapping.case(row, number) for number, row in numbered]
+    made = [mapping.case(row, number, name) for number, row in numbered]
     explicit = inputs is not None or any("inputs" in row for row in found)
     return Dataset(made, name, explicit=explicit)
 
@@ -163,9 +163,9 @@ class _RowMapping:
     columns: Mapping[str, ValueTemplate | None]
     shares: Sequence[int]
 
-    def case(self, row: Row, number: int) -> Case:
-        """Raises: `InputError` with the row's number."""
-        where = f"row {number}"
+    def case(self, row: Row, number: int, name: str) -> Case:
+        """Raises: `InputError` with the name of the data and the row's number."""
+        where = f"{name}, row {number}"
         values = {
             key: row.get(key) if parsed is None else _rendered(parsed, row, where)
             for key, parsed in self.columns.items()
@@ -212,6 +212,16 @@ def _parsed(value: Any) -> ValueTemplate:
     if parsed.names - {"case"}:
         unknown = ", ".join(sorted(parsed.names - {"case"}))
         raise InputError(f"{value!r:.80}: there is no {unknown}", hint="a row is called `case`")
+    return parsed
+
+
+def _condition(text: str) -> ValueTemplate:
+    """A template whose value is not always the text around it. Raises: `InputError`."""
+    parsed = _parsed(text)
+    whole = parsed.whole
+    if whole is None or (whole.kind != "expression" and "{%" not in text):
+        hint = f'write "{{{{ {text} }}}}"' if "{{" not in text else "put all of it into one {{ }}"
+        raise InputError(f"{text!r:.80} is a text, which is true of every row", hint=hint)
     return parsed
 
 

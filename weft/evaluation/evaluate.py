@@ -136,9 +136,11 @@ def program_of(
     metrics = metrics_of(given, unit.folder)
     main_metric(metrics, around)
     chosen = _dataset(unit, data, spec, filter, shares)
-    if (split or spec.split) is not None:
-        chosen = chosen.split(str(split or spec.split))
-    chosen = chosen[: limit or spec.limit].fitting(unit.document)
+    split, limit = split or spec.split, limit or spec.limit
+    if split is not None:
+        chosen = chosen.split(split)
+    chosen = chosen[:limit].fitting(unit.document)
+    taken = {"split": split, "limit": limit, "filter": filter}
     if not chosen:
         hint = "look at --filter, --split and the file"
         raise InputError(f"{chosen.name} has no case that is left", hint=hint)
@@ -148,7 +150,14 @@ def program_of(
         if value is not None and value < least:
             raise InputError(f"{name} is {value}", hint=f"at least {least}")
     return EvaluationProgram(
-        unit, chosen, metrics, around, replicates or spec.replicates, slots, max_errors
+        unit,
+        chosen,
+        metrics,
+        around,
+        replicates or spec.replicates,
+        slots,
+        max_errors,
+        {key: value for key, value in taken.items() if value is not None},
     )
 
 

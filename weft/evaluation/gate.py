@@ -1,33 +1,43 @@
-"""Whether an evaluation passes: a least score, and "no worse than the baseline"."""
+"""Whether an evaluation passes: a least score, nothing unscored, "no worse than the baseline"."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
-from weft.core.errors import InputError
-from weft.core.ports.journal import Journal
 from weft.evaluation.compare import EvaluationComparison
-from weft.evaluation.export import read_evaluation_file
-from weft.evaluation.notes import SUFFIX, is_evaluation
-from weft.evaluation.record import read_evaluation
 from weft.evaluation.result import EvaluationResult
-from weft.workflow.history.run_history import LAST, find_run, read_history
-
-_MOST_RUNS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationGate:
     """`fail_below`: the least score of the main metric. `fail_if_worse`: than the baseline, by the
-    paired test at 5 %. `margin`: a fall of up to so much is allowed.
+    paired test at 5 %. `margin`: a fall of up to so much is allowed. `max_unscored`: so many
+    results may be without a score; none where another gate is given.
     """
 
     fail_below: float | None = None
     fail_if_worse: bool = False
     margin: float = 0.0
+    max_unscored: int | None = None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there is anything to reach."""
+        return self.fail_below is not None or self.fail_if_worse or self.max_unscored is not None
+
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """The gate as plain data of a record; empty where nothing is to be reached."""
+        return asdict(self) if self.is_given else {}
+
+    @classmethod
+    def read(cls, recorded: Mapping[str, Any]) -> EvaluationGate:
+        """The gate in a record."""
+        return (
+            cls(**{each.name: recorded[each.name] for each in fields(cls)}) if recorded else cls()
+        )
 
     def failures(
         self, result: EvaluationResult, comparison: EvaluationComparison | None
@@ -39,6 +49,10 @@ class EvaluationGate:
         found = []
         if not result.finished:
             found.append(f"{result.counts()['unfinished']:,} results are missing")
+        unscored = result.summary().unscored if self.is_given else 0
+        if unscored > (self.max_unscored or 0):
+            why = f"{unscored:,} results have no score of {result.main}"
+            found.append(f"{why}, the first: {result.first_unscored()}")
         if self.fail_below is not None and not result.score >= self.fail_below:
             found.append(f"{result.main} is {result.score:.4g}, below {self.fail_below:g}")
         if self.fail_if_worse and comparison is not None:
@@ -49,35 +63,3 @@ class EvaluationGate:
                     f"p = {main.p:.2g} on {main.cases:,} cases"
                 )
         return tuple(found)
-
-
-def find_baseline(
-    journal: Journal, text: str, flow: str, metrics: Iterable[str], besides: str = ""
-) -> EvaluationResult | None:
-    """The evaluation that `text` names: a run, or a JSON file that `weft eval` printed.
-
-    `last`: the last finished one of `flow` with one of the `metrics`, if there is one; `besides` is
-    a run that it is not.
-
-    Raises: `UnknownReference` for an unknown run, `InputError` for what is no evaluation, or has
-    none of the metrics.
-    """
-    wanted = set(metrics)
-    if text != LAST:
-        if text.endswith(".json"):
-            found = read_evaluation_file(Path(text))
-        else:
-            found = read_evaluation(read_history(journal, find_run(journal, text)))
-        if not wanted & set(found.metrics):
-            hint = f"it has {', '.join(found.metrics)}; this one {', '.join(sorted(wanted))}"
-            raise InputError(f"{text} has no metric to be compared by", hint=hint)
-        return found
-    for summary in journal.runs(limit=_MOST_RUNS):
-        if summary.run == besides or summary.flow != f"{flow}{SUFFIX}":
-            continue
-        history = read_history(journal, summary.run)
-        if is_evaluation(history.header.settings):
-            found = read_evaluation(history)
-            if found.finished and wanted & set(found.metrics):
-                return found
-    return None

@@ -75,7 +75,7 @@ def metrics_of(given: Any, folder: Path) -> tuple[Metric, ...]:
     if given is None:
         return ()
     single = not isinstance(given, Mapping) or "use" in given
-    named = {_name_of(given): given} if single else dict(given)
+    named = {name_of(given): given} if single else dict(given)
     return tuple(_metric(name, value, folder) for name, value in named.items())
 
 
@@ -97,13 +97,15 @@ def from_here(given: Any, folder: Path) -> Any:
     return {**given, "use": moved} if isinstance(given, Mapping) else moved
 
 
-def _name_of(given: Any) -> str:
+def name_of(given: Any) -> str:
+    """The name of a metric that was given without one: `numeric:0.5` is numeric."""
     if callable(given):
         text = getattr(given, "__name__", "metric")
     else:
         use = given.use if isinstance(given, MetricSpec) else given
         text = use["use"] if isinstance(use, Mapping) else str(use)
-    name = text.rpartition(":")[2] if ".py:" in text or "." in text else text.partition(":")[0]
+    first, _, rest = text.partition(":")
+    name = rest.rpartition(":")[2] if "." in first else first
     return name if is_name(name) else "metric"
 
 
@@ -143,7 +145,8 @@ def spec_of(given: Any) -> MetricSpec:
     try:
         return MetricSpec.model_validate(data)
     except ValidationError as error:
-        defect = first_defect(error, data)
+        place = ("evaluation", "metrics", "metric")
+        defect = first_defect(error, {"evaluation": {"metrics": {"metric": data}}}, place)
         raise BuildError(f"a metric: {defect.message}", hint=defect.hint) from error
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,7 +75,10 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationProgram:
-    """What is evaluated, on what, by what."""
+    """What is evaluated, on what, by what.
+
+    `chosen`: which cases of the data set were taken; `gates`: what the result must reach.
+    """
 
     unit: Unit
     data: Dataset
@@ -84,6 +87,8 @@ class EvaluationProgram:
     replicates: int = 1
     width: int = WIDTH
     max_errors: int | None = None
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+    gates: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -99,6 +104,12 @@ class EvaluationProgram:
             for number in range(self.replicates)
         ]
 
+    @property
+    def about_data(self) -> dict[str, Any]:
+        """The data set as the record names it: evaluations of equal ones can be compared."""
+        size = {"name": self.data.name, "digest": self.data.digest, "cases": len(self.data)}
+        return {**size, **self.chosen}
+
     def notes(self) -> dict[str, Any]:
         """What the record of the run says of the evaluation.
 
@@ -106,7 +117,7 @@ class EvaluationProgram:
         """
         about = {
             "flow": self.unit.document.name,
-            "data": {"name": self.data.name, "digest": self.data.digest, "cases": len(self.data)},
+            "data": self.about_data,
             "replicates": self.replicates,
             "metrics": {metric.name: metric.recorded for metric in self.metrics},
             "prepare": self.environment.prepare,
@@ -114,6 +125,7 @@ class EvaluationProgram:
             "tear_down": self.environment.tear_down,
             "slots": self.width,
             "max_errors": self.max_errors,
+            "gates": dict(self.gates) or None,
         }
         notes = {} if self.in_python else question_notes(self.unit.folder)
         return {**notes, NOTES: {key: each for key, each in about.items() if each is not None}}

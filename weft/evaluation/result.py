@@ -129,6 +129,14 @@ class EvaluationResult:
             self._summaries[name] = MetricSummary(interval, len(means), ended - scored)
         return self._summaries[name]
 
+    def first_unscored(self, metric: str | None = None) -> str:
+        """Why the first ended result without a score has none; empty where all are scored."""
+        name = self.main if metric is None else metric
+        for case in self.cases:
+            if case.status != "unfinished" and name not in case.scores:
+                return case.unscored.get(name) or case.reason or "nothing scored it"
+        return ""
+
     @property
     def score(self) -> float:
         """The mean of the main metric; not a number where nothing is scored."""

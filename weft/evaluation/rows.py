@@ -17,6 +17,12 @@ HUGGING_FACE: Final = "hf:"
 _HINT: Final = "a data set is a .jsonl, .csv or .parquet file, ./data.py:function, or hf:NAME:SPLIT"
 
 
+def check_source(source: str, folder: Path) -> None:
+    """Raises: `InputError` where `source` names a file that is not there, or of another kind."""
+    if not source.startswith(HUGGING_FACE) and _function(source) is None:
+        _data_file(source, folder)
+
+
 def rows_of(source: str, folder: Path) -> list[Row]:
     """All rows of `source`; paths start in `folder`.
 
@@ -24,19 +30,30 @@ def rows_of(source: str, folder: Path) -> list[Row]:
     """
     if source.startswith(HUGGING_FACE):
         return list(_hugging_face(source.removeprefix(HUGGING_FACE)))
+    function = _function(source)
+    if function is not None:
+        return list(_called(*function, folder))
+    file = _data_file(source, folder)
+    try:
+        return list(_READERS[file.suffix.lower()](file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {file}: {error}") from error
+
+
+def _function(source: str) -> tuple[str, str] | None:
+    """The file or module and the name of a function; None for another source."""
     reference, _, name = source.rpartition(":")
-    if name.isidentifier() and (reference.endswith(".py") or "." in reference):
-        return list(_called(reference, name, folder))
+    named = name.isidentifier() and (reference.endswith(".py") or "." in reference)
+    return (reference, name) if named else None
+
+
+def _data_file(source: str, folder: Path) -> Path:
     file = folder / source
-    reader = _READERS.get(file.suffix.lower())
-    if reader is None:
+    if file.suffix.lower() not in _READERS:
         raise InputError(f"no data set can be read from {source!r}", hint=_HINT)
     if not file.is_file():
         raise InputError(f"there is no file {file}", hint=_HINT)
-    try:
-        return list(reader(file))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {file}: {error}") from error
+    return file
 
 
 def rows_from(values: Iterable[object], what: str) -> Iterator[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from weft.cli.exit_code import ExitCode
 from weft.cli.options import Debug, OnCluster, WorkflowFiles, placement
 from weft.cli.text import amount, clean
 from weft.core.errors import BuildError, WeftError
+
+if TYPE_CHECKING:
+    from weft.workflow.document.unit import Unit
 
 
 def check(
@@ -38,6 +41,8 @@ def check(
         for file in files:
             try:
                 flow = check_file(file, place)
+                if flow.unit.document.evaluation is not None:
+                    _check_evaluation(flow.unit)
                 notes = asyncio.run(flow.check_connected()) if connect else ()
             except WeftError as error:
                 if debug:
@@ -53,3 +58,9 @@ def check(
                     typer.echo(f"  {clean(node)}: or {', '.join(map(clean, others))}")
     if wrong:
         raise typer.Exit(ExitCode.INVALID)
+
+
+def _check_evaluation(unit: Unit) -> None:
+    from weft.evaluation.check import check_evaluation_files
+
+    check_evaluation_files(unit)

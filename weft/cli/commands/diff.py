@@ -12,6 +12,7 @@ from weft.cli.exit_code import ExitCode
 from weft.cli.journal import histories_at
 from weft.cli.options import AsJson, Debug, JournalPlace
 from weft.cli.text import json_text
+from weft.core.errors import InputError
 
 RunOrFile = Annotated[
     str,
@@ -44,7 +45,11 @@ def diff(
         from weft.cli.reports.difference import difference_data, print_difference
         from weft.workflow.history.compare import compare
 
-        if is_workflow_file(left) and is_workflow_file(right):
+        if is_workflow_file(left) or is_workflow_file(right):
+            for text in (left, right):
+                if not Path(text).is_file():
+                    hint = "compare two workflow files, or two runs"
+                    raise InputError(f"there is no file {text}", hint=hint)
             raise typer.Exit(_of_files(left, right, as_json=as_json))
         comparison = compare(*histories_at(journal, left, right))
         if as_json:

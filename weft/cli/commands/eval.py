@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +27,7 @@ judge:MODEL, or ./metrics.py:function.
 \b
 Exit status:
   0    evaluated, and nothing that was asked for is missed
-  1    below --fail-below, worse than the baseline, or not finished
+  1    below --fail-below, worse than the baseline, unscored results under a gate, or not finished
   2    wrong usage, or an invalid workflow or data set
   130  interrupted by Ctrl-C or SIGTERM
 """
@@ -80,7 +81,9 @@ def eval(  # noqa: A001 - the command's name
     deadline: options.Deadline = None,
     baseline: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="Compare with that evaluation; last: of this workflow."),
+        typer.Option(
+            metavar="RUN", help="Compare with it; last: the last like this one that passed."
+        ),
     ] = None,
     fail_below: Annotated[
         float | None,
@@ -96,9 +99,17 @@ def eval(  # noqa: A001 - the command's name
     margin: Annotated[
         float, typer.Option(metavar="SCORE", help="Allow the main metric to fall so far.", min=0)
     ] = 0.0,
+    max_unscored: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Exit with 1 where more results have no score; 0 where another gate is given.",
+            min=0,
+        ),
+    ] = None,
     rescore: Annotated[
         list[str] | None,
-        typer.Option(metavar="METRIC", help="With show: score by these instead, without a model."),
+        typer.Option(metavar="METRIC", help="With show and diff: score by these, without a model."),
     ] = None,
     as_json: options.AsJson = False,
     junit: Annotated[
@@ -123,8 +134,21 @@ def eval(  # noqa: A001 - the command's name
         from weft.cli.evaluation.session import EvaluationReports, compare_runs, evaluate, show_run
         from weft.evaluation.gate import EvaluationGate
 
-        gate = EvaluationGate(fail_below, fail_if_worse, margin)
+        gate = EvaluationGate(fail_below, fail_if_worse, margin, max_unscored)
         reports = EvaluationReports(as_json, junit, page, baseline, gate, journal)
+        _refuse_run_options(
+            words,
+            {
+                "--metric": metric,
+                "--data": data,
+                "--replicates": replicates,
+                "--split": split,
+                "--limit": limit,
+                "--filter": keep,
+                "--max-errors": max_errors,
+                "--budget": budget,
+            },
+        )
         match words:
             case ["show", run]:
                 code = show_run(run, reports, named_metrics(rescore, "--rescore"))
@@ -132,7 +156,7 @@ def eval(  # noqa: A001 - the command's name
                 if baseline is not None:
                     what = "A is the baseline of weft eval diff A B"
                     raise typer.BadParameter(what, param_hint="--baseline")
-                code = compare_runs(a, b, reports)
+                code = compare_runs(a, b, reports, named_metrics(rescore, "--rescore"))
             case [file]:
                 from weft.cli.run.session import CommandOptions
                 from weft.workflow import load
@@ -173,7 +197,12 @@ def eval(  # noqa: A001 - the command's name
 
 
 def named_metrics(texts: list[str] | None, option: str) -> dict[str, str] | str | None:
-    """One metric, or several by name. Raises: `typer.BadParameter` for two of one name."""
+    """One metric, or several by name; a second `numeric:0.1` is numeric_2.
+
+    Raises: `typer.BadParameter` for one given twice.
+    """
+    from weft.evaluation.metrics import name_of
+
     if not texts:
         return None
     if len(texts) == 1 and "=" not in texts[0]:
@@ -181,13 +210,26 @@ def named_metrics(texts: list[str] | None, option: str) -> dict[str, str] | str 
     found: dict[str, str] = {}
     for text in texts:
         name, equals, use = text.partition("=")
-        use = use if equals else text
-        name = name if equals else text.rpartition("/")[2].rpartition(".")[2].rpartition(":")[2]
-        name = name or text.partition(":")[0]
+        if not equals:
+            name, use = name_of(text), text
+            numbered = (f"{name_of(text)}_{number}" for number in count(2))
+            while name in found and use not in found.values():
+                name = next(numbered)
         if name in found:
             raise typer.BadParameter(f"there are two metrics `{name}`", param_hint=option)
         found[name] = use
     return found
+
+
+def _refuse_run_options(words: list[str], given: dict[str, object]) -> None:
+    """Raises: `typer.BadParameter` for an option of a run where a recorded one is read."""
+    if words[0] not in ("show", "diff") or len(words) == 1:
+        return
+    for option, value in given.items():
+        if value is not None:
+            more = ": score it anew with --rescore METRIC" if option == "--metric" else ""
+            what = f"goes with a workflow, not with recorded runs{more}"
+            raise typer.BadParameter(what, param_hint=option)
 
 
 def _shares(text: str) -> tuple[int, ...]:

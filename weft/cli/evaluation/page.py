@@ -85,12 +85,13 @@ def _comparison(found: EvaluationComparison) -> Iterator[str]:
             _bounds(each.difference),
             f"{each.p:.2g}",
             each.verdict,
+            each.test,
             f"{len(each.lost):,}",
             f"{len(each.won):,}",
         )
         for each in found.metrics
     ]
-    head = ("metric", "#before", "#after", "#change", "#95 %", "#p", "", "#lost", "#won")
+    head = ("metric", "#before", "#after", "#change", "#95 %", "#p", "", "test", "#lost", "#won")
     yield _table(head, rows)
     for name, change in (("p50", found.p50_s), ("p95", found.p95_s)):
         if change is not None:

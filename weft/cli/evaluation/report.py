@@ -47,6 +47,7 @@ def print_evaluation(console: Console, result: EvaluationResult) -> None:
     console.print(f"results   {counts}", soft_wrap=True)
     for line in _spent(result):
         console.print(line, soft_wrap=True)
+    _print_unscored(console, result)
     _print_cases(console, result, "failed", "red")
     _print_cases(console, result, "unscored", "yellow")
 
@@ -90,6 +91,18 @@ def _print_cases(console: Console, result: EvaluationResult, status: str, style:
         console.print(f"… and {len(found) - _MOST:,} more {status}; --json has them all")
 
 
+def _print_unscored(console: Console, result: EvaluationResult) -> None:
+    """Why metrics have no score of results that have one of another metric, the first reason."""
+    shown = {case.reason for case in result.cases if case.status == "unscored"}
+    for name in result.metrics:
+        count, why = result.summary(name).unscored, result.first_unscored(name)
+        if count and why not in shown:
+            line = Text("unscored ", "yellow").append(
+                f"{clean(name)} of {count:,}, the first  ", "default"
+            )
+            console.print(line.append(one_line(why, _WIDTH), "dim"), soft_wrap=True)
+
+
 def _named(case: CaseResult, replicates: int) -> str:
     which = f"[{case.replicate}]" if replicates > 1 else ""
     return f"{one_line(case.case, 60)}{which}  "
@@ -98,7 +111,7 @@ def _named(case: CaseResult, replicates: int) -> str:
 def print_comparison(console: Console, found: EvaluationComparison) -> None:
     """Print the candidate beside the baseline: paired tests, times, cost, and what changed."""
     console.print(Text(f"{clean(found.a)} -> {clean(found.b)}", "bold"), soft_wrap=True)
-    shown = table("metric", ">before", ">after", ">change", ">95 %", ">p", "", ">cases")
+    shown = table("metric", ">before", ">after", ">change", ">95 %", ">p", "", "test", ">cases")
     for each in found.metrics:
         shown.add_row(
             clean(each.metric),
@@ -108,6 +121,7 @@ def print_comparison(console: Console, found: EvaluationComparison) -> None:
             _bounds(each.difference),
             f"{each.p:.2g}",
             Text(each.verdict, _VERDICTS[each.verdict]),
+            each.test,
             f"{each.cases:,}",
         )
     console.print(shown)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +21,11 @@ from weft.cli.text import clean, json_text, plain
 from weft.core.budget import Budget
 from weft.core.errors import InputError
 from weft.core.events import Listener
+from weft.evaluation.baseline import find_baseline, recorded_failures
 from weft.evaluation.compare import EvaluationComparison, compare_evaluations
 from weft.evaluation.evaluate import ErrorCap, EvaluationRun, program_of
 from weft.evaluation.export import comparison_data, evaluation_data, junit
-from weft.evaluation.gate import EvaluationGate, find_baseline
+from weft.evaluation.gate import EvaluationGate
 from weft.evaluation.metrics import metrics_of
 from weft.evaluation.notes import NOTES
 from weft.evaluation.record import check_offline, read_evaluation
@@ -65,12 +66,21 @@ class EvaluationReports:
             raise InputError("there is no baseline to be no worse than", hint=hint)
 
     def before(
-        self, journal: Journal, flow: str, metrics: Sequence[str], besides: str = ""
+        self, journal: Journal, flow: str, main: str, data: Mapping[str, Any], besides: str = ""
     ) -> EvaluationResult | None:
         """The baseline, if one was named. Raises: as `find_baseline`."""
         if self.baseline is None:
             return None
-        return find_baseline(journal, self.baseline, flow, metrics, besides)
+        return find_baseline(journal, self.baseline, flow, main, data, besides)
+
+    def gates(self, before: EvaluationResult | None) -> dict[str, Any]:
+        """What the record says of the gates, so that they hold for a resumed run as well."""
+        if not self.gate.is_given:
+            return {}
+        named = "" if before is None else self.baseline or ""
+        file = named.endswith(".json")
+        baseline = str(Path(named).resolve()) if file else "" if before is None else before.run
+        return {"gate": self.gate.recorded, "baseline": baseline}
 
     def conclude(self, result: EvaluationResult, before: EvaluationResult | None) -> ExitCode:
         """Compare with the baseline `before`, write, print, and decide. Raises: `InputError`."""
@@ -111,6 +121,7 @@ class EvaluationReports:
         screen = console.stdout()
         print_evaluation(screen, result)
         if found is not None:
+            screen.print(f"baseline: {clean(found.a)}", style="dim", soft_wrap=True)
             print_comparison(screen, found)
         elif self.baseline is not None:
             screen.print("no earlier evaluation: this one is the next baseline", style="dim")
@@ -133,11 +144,11 @@ class _NoReport:
 class ResumedEvaluation:
     """Implements `RunReport` for an evaluation that `weft resume` continues.
 
-    The limit of failures is that of the first part, for each part anew.
+    The limit of failures is that of the first part, for each part anew; its gates hold again.
     """
 
     def __init__(self, header: RunHeader, journal: Journal) -> None:
-        self._run, self._journal = header.run, journal
+        self._run, self._journal, self._settings = header.run, journal, header.settings
         most = header.settings[NOTES].get("max_errors")
         self._cap = ErrorCap(most if isinstance(most, int) else None)
 
@@ -151,11 +162,21 @@ class ResumedEvaluation:
         self._cap.run = run
 
     def text(self, screen: Console, trace: Trace, result: FlowResult) -> None:  # noqa: ARG002
-        """Print the whole evaluation, with its earlier parts."""
+        """Print the whole evaluation, with its earlier parts, and why it does not pass."""
         print_evaluation(screen, self._result())
+        print_failures(screen, self._failures())
 
     def keys(self) -> dict[str, object]:
-        return {"evaluation": plain(evaluation_data(self._result()))}
+        data = {**evaluation_data(self._result()), "failures": list(self._failures())}
+        return {"evaluation": plain(data)}
+
+    def exit_code(self, code: ExitCode) -> ExitCode:
+        """That of the run, or a failure where it ended and does not pass its gates."""
+        ended = code not in _LEFT
+        return ExitCode.FAILED if ended and self._failures() else code
+
+    def _failures(self) -> tuple[str, ...]:
+        return recorded_failures(self._journal, self._settings, self._result())
 
     def _result(self) -> EvaluationResult:
         return read_evaluation(read_history(self._journal, self._run))
@@ -177,9 +198,10 @@ def evaluate(
     """
     program = program_of(flow.unit, data, metric, **chosen)
     reports.check()
-    run = EvaluationRun(program)
     with journal_at(command.journal, make=True) as journal:
-        before = reports.before(journal, program.unit.document.name, program.names)
+        flow_name, main = program.unit.document.name, program.names[0]
+        before = reports.before(journal, flow_name, main, program.about_data)
+        run = EvaluationRun(replace(program, gates=reports.gates(before)))
         with stdout_reserved() if reports.as_json else nullcontext():
             recorded = None if command.durability == "none" else journal
             code = asyncio.run(_run(run, command, recorded, budget))
@@ -219,18 +241,21 @@ def show_run(run: str, reports: EvaluationReports, metric: Any = None) -> ExitCo
     reports.check()
     with journal_at(reports.journal, to_read=True) as journal:
         result = read_evaluation(read_history(journal, find_run(journal, run)), metrics)
-        before = reports.before(journal, result.flow, result.metrics, result.run)
+        before = reports.before(journal, result.flow, result.main, result.data, result.run)
     return reports.conclude(result, before)
 
 
-def compare_runs(a: str, b: str, reports: EvaluationReports) -> ExitCode:
+def compare_runs(a: str, b: str, reports: EvaluationReports, metric: Any = None) -> ExitCode:
     """Print the evaluation `b` beside the baseline `a`; the gate decides about `b`.
 
-    Raises: `UnknownReference`, `InputError`.
+    Both are scored by `metric` instead where it is given. Raises: as `show_run`.
     """
+    metrics = metrics_of(metric, Path.cwd())
+    check_offline(metrics)
     with journal_at(reports.journal, to_read=True) as journal:
         before, after = (
-            read_evaluation(read_history(journal, find_run(journal, run))) for run in (a, b)
+            read_evaluation(read_history(journal, find_run(journal, run)), metrics)
+            for run in (a, b)
         )
     found = compare_evaluations(before, after)
     failures = reports.gate.failures(after, found)

@@ -73,7 +73,8 @@ async def run_live(
             report=evaluated if shown is None else shown.report,
             journal=journal,
         )
-        return await session.run()
+        code = await session.run()
+    return code if evaluated is None else evaluated.exit_code(code)
 
 
 def _evaluation(header: RunHeader, journal: Journal) -> ResumedEvaluation | None:

@@ -20,6 +20,7 @@ from weft.workflow.document.spec.declarations import (
     ToolUse,
 )
 from weft.workflow.document.spec.document import WorkflowDocument
+from weft.workflow.document.spec.evaluation import DataSpec, EvaluationSpec, MetricSpec
 from weft.workflow.document.spec.model_settings import (
     AgentSpec,
     AmongSpec,
@@ -66,6 +67,7 @@ _PARTS: Mapping[str, type[BaseModel]] = {
     "agent": AgentSpec,
 }
 _SECTIONS: Mapping[str, type[BaseModel]] = {"models": ModelSpec, "tools": ToolUse}
+_EVALUATION: Mapping[Path, type[BaseModel]] = {("data",): DataSpec, ("metrics",): MetricSpec}
 _SEE = "`weft schema` tells what goes where"
 _REMEDIES = {
     "api_key": "keys do not belong in files: name an environment variable with `api_key_env`",
@@ -198,6 +200,8 @@ def _known_keys(path: Path, tags: Sequence[str], raw: object) -> list[str]:
         return _keys(WorkflowDocument)
     if path[0] == "schedule":
         return _keys(ScheduleSpec)
+    if path[0] == "evaluation":
+        return _keys(_EVALUATION.get(path[1:2], EvaluationSpec))
     owner = path[-1]
     inside = _at(raw, path)
     if isinstance(inside, Mapping) and (path[0] == "nodes" or tags):
