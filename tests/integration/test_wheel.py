@@ -33,6 +33,7 @@ _BARE = {
     "weft simulate last": (0, "succeeded"),
     "weft ask QUESTION": (1, _NO_MODEL),
     "weft think QUESTION": (1, _NO_MODEL),
+    "weft eval FILE": (2, "there is no metric"),
     "weft serve MODEL": (1, "pip install 'weft[vllm]'"),
     "weft ui": (1, "pip install 'weft[gateway]'"),
     "weft gateway FILE": (1, "pip install 'weft[gateway]'"),
