@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from statistics import fmean
 from typing import Final, Literal, TypeAlias, TypeVar
 
@@ -24,6 +25,8 @@ from weft.optimise.candidates import CaseOutcome
 
 Outcomes: TypeAlias = Sequence[CaseOutcome]
 Point: TypeAlias = tuple[float, ...]
+ExactPoint: TypeAlias = tuple[float | Fraction, ...]
+"""A point, or one of exact shares: what dominates what is asked of both."""
 T = TypeVar("T", bound=Hashable)
 
 
@@ -106,7 +109,7 @@ def point(outcomes: Outcomes, objectives: Sequence[Objective]) -> Point:
     return tuple(objective.figure(outcomes) for objective in objectives)
 
 
-def dominates(one: Point, other: Point) -> bool:
+def dominates(one: ExactPoint, other: ExactPoint) -> bool:
     """Whether `one` is nowhere worse and somewhere better."""
     return one != other and all(a >= b for a, b in zip(one, other, strict=True))
 
@@ -120,7 +123,7 @@ def dominates_with_confidence(
     return all(low >= 0 for low in lows) and any(low > 0 for low in lows)
 
 
-def pareto_front(points: Mapping[T, Point]) -> list[T]:
+def pareto_front(points: Mapping[T, ExactPoint]) -> list[T]:
     """The names of all points that no other one dominates, in their order."""
     return [
         name

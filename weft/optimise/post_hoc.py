@@ -17,6 +17,7 @@ from math import comb
 from typing import Final, Literal
 
 from weft.core.errors import InputError
+from weft.optimise.objectives import pareto_front
 
 VoteRule = Literal["majority", "quorum", "shortest", "any"]
 RULES: Final[tuple[VoteRule, ...]] = ("majority", "quorum", "shortest", "any")
@@ -94,11 +95,10 @@ class PostHocScore:
     longest: Fraction
     samples: Fraction
 
-    def dominates(self, other: PostHocScore) -> bool:
-        """Whether it is no worse in score, tokens and longest, and better in one."""
-        own = (self.score, -self.tokens, -self.longest)
-        others = (other.score, -other.tokens, -other.longest)
-        return own != others and all(a >= b for a, b in zip(own, others, strict=True))
+    @property
+    def point(self) -> tuple[Fraction, ...]:
+        """Score, tokens and longest, oriented so that more is better."""
+        return self.score, -self.tokens, -self.longest
 
 
 def post_hoc(cases: Sequence[SampledCase], knobs: PostHocKnobs) -> PostHocScore:
@@ -148,7 +148,7 @@ def grid(
 def front(found: Iterable[PostHocScore]) -> tuple[PostHocScore, ...]:
     """Those that no other dominates, in their order."""
     every = list(found)
-    return tuple(one for one in every if not any(other.dominates(one) for other in every))
+    return tuple(every[at] for at in pareto_front({at: one.point for at, one in enumerate(every)}))
 
 
 # -- subsets, counted by answer ----------------------------------------------------------------
