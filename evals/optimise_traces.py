@@ -1,9 +1,9 @@
 """`python -m evals.optimise_traces [--quick] [--json FILE] [--plot FILE]`.
 
 Knobs of a vote over recorded samples of Qwen3-8B (30 problems of AIME24 and of HMMT25, 128 samples
-each), computed exactly and without a model call by `weft.optimise.post_hoc`. Intervals are those
-of a bootstrap over problems, the unit that was drawn: 30 of them leave them wide. Beside each score
-are the figures of an earlier estimate by 100 random draws a problem, and of draws made here.
+each), computed exactly and without a model call by `weft.optimisation.post_hoc`. Intervals are
+those of a bootstrap over problems, the unit that was drawn: 30 of them leave them wide. Beside each
+score are the figures of an earlier estimate by 100 random draws a problem, and of draws made here.
 
 The data are not redistributed: without them the sections are skipped.
 """
@@ -23,7 +23,7 @@ from evals.engine.rows import Lookup, Row
 from evals.planning.data import load
 from evals.planning.effort import Skipped
 from evals.results import environment, title, write_results
-from weft.optimise.post_hoc import (
+from weft.optimisation.post_hoc import (
     AnswerSample,
     PostHocKnobs,
     PostHocScore,

@@ -83,7 +83,7 @@ FULL: tuple[str, ...] = (
     "integration/test_ui_unsettled.py",
     "integration/test_vllm_continued.py",
     "integration/test_wheel.py",
-    "optimise/edits/test_fuzz.py",
+    "optimisation/edits/test_fuzz.py",
     "planner/grammar/test_accepted.py",
     "planner/grammar/test_language.py",
     "planner/test_compile.py::test_a_hundred_orders_of_completion_give_one_answer",

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parent.parent / "weft"
 MAY_IMPORT = {
     "cli": {
-        *("optimise", "evaluation", "workflow", "agents", "planner", "reasoning", "durability"),
+        *("optimisation", "evaluation", "workflow", "agents", "planner", "reasoning", "durability"),
         *("engine", "validation", "serving", "training", "decoding", "cluster", "core"),
     },
     "evaluation": {
@@ -20,7 +20,7 @@ MAY_IMPORT = {
         *("agents", "planner", "reasoning", "durability", "engine", "validation", "core"),
         *("serving", "training", "decoding", "cluster"),
     },
-    "optimise": {
+    "optimisation": {
         *("evaluation", "workflow", "agents", "planner", "reasoning", "durability", "engine"),
         *("validation", "core"),
     },
@@ -70,7 +70,7 @@ OWNERS = {
     "referencing": set(),
     "pyarrow": {"evaluation"},
     "datasets": {"evaluation"},
-    "pydantic": {"cli", "evaluation", "workflow", "agents", "serving", "optimise"},
+    "pydantic": {"cli", "evaluation", "workflow", "agents", "serving", "optimisation"},
     "networkx": {"cli", "workflow", "agents", "planner", "reasoning", "durability", "engine"},
 }
 FILES = sorted(ROOT.rglob("*.py"))

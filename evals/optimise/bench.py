@@ -10,7 +10,7 @@ import numpy as np
 
 from evals.optimise.planted import _SEEN as SEEN
 from evals.optimise.planted import CANDIDATES, KNOBS, Array, PlantedModel
-from weft.optimise.candidates import Candidate, CaseId, CaseOutcome, Proposal, SearchState
+from weft.optimisation.candidates import Candidate, CaseId, CaseOutcome, Proposal, SearchState
 
 COMPONENTS = ("facts", "plan", "answer")
 Reuse: TypeAlias = Literal["node", "candidate", "none"]

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 
 from evals.optimise.planted import KNOBS, Array, Planted
-from weft.optimise.goal import StudyGoal
-from weft.optimise.objectives import LATENCY, QUALITY
+from weft.optimisation.goal import StudyGoal
+from weft.optimisation.objectives import LATENCY, QUALITY
 
 Random = np.random.Generator
 _ALTERNATIVES: Final = [(knob, option) for knob, all_ in KNOBS.items() for option in all_[1:]]

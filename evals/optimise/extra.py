@@ -11,10 +11,10 @@ import numpy as np
 from evals.optimise.bench import Bench
 from evals.optimise.planted import BASELINE, CANDIDATES, CASES
 from evals.optimise.studies import QUALITIES, planted, search, study
-from weft.optimise.candidates import Candidate, CaseId
-from weft.optimise.goal import StudyGoal
-from weft.optimise.objectives import QUALITY, Objective, Point, hypervolume, pareto_front
-from weft.optimise.racing import race
+from weft.optimisation.candidates import Candidate, CaseId
+from weft.optimisation.goal import StudyGoal
+from weft.optimisation.objectives import QUALITY, Objective, Point, hypervolume, pareto_front
+from weft.optimisation.racing import race
 
 _ANY_COST: Final = Objective("cost", 10.0)
 _RACERS: Final = 16

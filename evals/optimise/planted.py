@@ -18,8 +18,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.optimise.candidates import Candidate
-from weft.optimise.goal import StudyGoal
+from weft.optimisation.candidates import Candidate
+from weft.optimisation.goal import StudyGoal
 
 Array = NDArray[np.float64]
 KNOBS: Final[dict[str, tuple[str, ...]]] = {

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from evals.optimise.bench import COMPONENTS, Bench, Reflector, random_candidate
 from evals.optimise.planted import BASELINE, CANDIDATES, CASES, KNOBS, Array
-from weft.optimise.candidates import Candidate
+from weft.optimisation.candidates import Candidate
 
 
 class Spent(Exception):

@@ -14,9 +14,9 @@ from evals.optimise.bench import Bench, Reflector, Reuse
 from evals.optimise.cases import PLANTED
 from evals.optimise.planted import BASELINE, CASES, KNOBS, PlantedModel
 from evals.optimise.rivals import RIVALS
-from weft.optimise.decide import HeldOut
-from weft.optimise.goal import StudyGoal
-from weft.optimise.search import Search, SearchPlan, SearchReport
+from weft.optimisation.decide import HeldOut
+from weft.optimisation.goal import StudyGoal
+from weft.optimisation.search import Search, SearchPlan, SearchReport
 
 BUDGET: Final = 12_000
 """Fresh model calls that every system may make: some 4,000 runs of a program of three calls."""

@@ -1,0 +1,105 @@
+"""Outcomes in blocks, paid from one budget: a step that it does not pay for is not begun."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from weft.optimisation.candidates import (
+    Block,
+    CallBudget,
+    Candidate,
+    CaseId,
+    CaseOutcome,
+    Evaluator,
+    Proposal,
+    Proposer,
+    SearchState,
+)
+
+_TOGETHER: Final = 32
+
+
+@dataclass
+class Measurements:
+    """All outcomes on development cases so far (`blocks`), each with the baseline in it.
+
+    `reserve` is kept back for the held-out cases.
+    """
+
+    evaluator: Evaluator
+    baseline: Candidate
+    budget: CallBudget
+    replicates: int = 1
+    reserve: int = 0
+    blocks: list[Block] = field(default_factory=list)
+
+    async def develop(
+        self, candidates: Sequence[Candidate], cases: Sequence[CaseId], purpose: str
+    ) -> Block | None:
+        """Measure on as many of `cases` as can be paid for, and remember; None: on none."""
+        own = self._with_baseline(candidates)
+        affordable, left = 0, self.budget.left - self.reserve
+        for count in range(len(cases), 0, -1):
+            if self._needed(own, cases[:count]) <= left:
+                affordable = count
+                break
+        if not affordable:
+            return None
+        block = await self._run(own, cases[:affordable], purpose)
+        self.blocks.append(block)
+        return block
+
+    async def all_of(
+        self, candidates: Sequence[Candidate], cases: Sequence[CaseId], purpose: str
+    ) -> Block | None:
+        """Measure on all `cases`, and do not remember; None where the budget does not pay."""
+        own = self._with_baseline(candidates)
+        if self._needed(own, cases) > self.budget.left - self.reserve:
+            return None
+        return await self._run(own, cases, purpose)
+
+    async def proposed(self, proposers: Sequence[Proposer], state: SearchState) -> list[Candidate]:
+        """What the proposers name, as far as the budget pays for asking them."""
+        named: list[Candidate] = []
+        for proposer in proposers:
+            if proposer.calls > self.budget.left - self.reserve:
+                continue
+            made: Proposal = await proposer.propose(state)
+            self.budget.spend(made.calls, "proposals")
+            named += made.candidates
+        return list(dict.fromkeys(named))
+
+    def of(self, candidate: Candidate) -> tuple[list[CaseOutcome], list[CaseOutcome]]:
+        """The candidate's outcomes and, case by case, the baseline's beside them."""
+        blocks = [block for block in self.blocks if candidate in block]
+        new = [outcome for block in blocks for outcome in block[candidate]]
+        return new, [outcome for block in blocks for outcome in block[self.baseline]]
+
+    async def _run(
+        self, candidates: Sequence[Candidate], cases: Sequence[CaseId], purpose: str
+    ) -> Block:
+        """All candidates side by side, some cases at a time: if the model changes meanwhile, it
+        changes for all of them.
+        """
+        block: dict[Candidate, list[CaseOutcome]] = {each: [] for each in candidates}
+        for at in range(0, len(cases), _TOGETHER):
+            part = cases[at : at + _TOGETHER]
+            async with asyncio.TaskGroup() as group:
+                tasks = {
+                    each: group.create_task(self.evaluator.outcomes(each, part, self.replicates))
+                    for each in candidates
+                }
+            for each, task in tasks.items():
+                block[each].extend(task.result())
+        calls = sum(outcome.calls for outcomes in block.values() for outcome in outcomes)
+        self.budget.spend(calls, purpose)
+        return block
+
+    def _needed(self, candidates: Sequence[Candidate], cases: Sequence[CaseId]) -> int:
+        return sum(self.evaluator.calls_needed(each, cases, self.replicates) for each in candidates)
+
+    def _with_baseline(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        return list(dict.fromkeys([self.baseline, *candidates]))

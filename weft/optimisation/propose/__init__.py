@@ -1,0 +1,1 @@
+"""Proposers of options for documents."""
