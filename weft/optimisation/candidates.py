@@ -44,7 +44,8 @@ class CaseOutcome:
 
     `score` is better when higher, and 0 where the program failed; `seconds` is wall time, recorded
     or simulated, never that of a cache hit; `cost` is money; `calls` counts the fresh model calls
-    that this outcome took now: none where every node's outcome was in the cache.
+    that this outcome took now: none where every node's outcome was in the cache. `scored`: False
+    where nothing could be measured, which says nothing of the candidate; its score is 0 then.
     """
 
     score: float
@@ -52,6 +53,7 @@ class CaseOutcome:
     cost: float = 0.0
     tokens: int = 0
     calls: int = 0
+    scored: bool = True
 
 
 class Evaluator(Protocol):

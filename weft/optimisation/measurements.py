@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from weft.optimisation.candidates import (
@@ -26,7 +27,7 @@ _TOGETHER: Final = 32
 class Measurements:
     """All outcomes on development cases so far (`blocks`), each with the baseline in it.
 
-    `reserve` is kept back for the held-out cases.
+    `reserve` is kept back for the held-out cases. `step` is entered for each step, by its purpose.
     """
 
     evaluator: Evaluator
@@ -35,6 +36,7 @@ class Measurements:
     replicates: int = 1
     reserve: int = 0
     blocks: list[Block] = field(default_factory=list)
+    step: Callable[[str], AbstractContextManager[object]] = nullcontext
 
     async def develop(
         self, candidates: Sequence[Candidate], cases: Sequence[CaseId], purpose: str
@@ -67,7 +69,8 @@ class Measurements:
         for proposer in proposers:
             if proposer.calls > self.budget.left - self.reserve:
                 continue
-            made: Proposal = await proposer.propose(state)
+            with self.step("proposals"):
+                made: Proposal = await proposer.propose(state)
             self.budget.spend(made.calls, "proposals")
             named += made.candidates
         return list(dict.fromkeys(named))
@@ -85,21 +88,42 @@ class Measurements:
         changes for all of them.
         """
         block: dict[Candidate, list[CaseOutcome]] = {each: [] for each in candidates}
-        for at in range(0, len(cases), _TOGETHER):
-            part = cases[at : at + _TOGETHER]
-            async with asyncio.TaskGroup() as group:
-                tasks = {
-                    each: group.create_task(self.evaluator.outcomes(each, part, self.replicates))
-                    for each in candidates
-                }
-            for each, task in tasks.items():
-                block[each].extend(task.result())
-        calls = sum(outcome.calls for outcomes in block.values() for outcome in outcomes)
-        self.budget.spend(calls, purpose)
-        return block
+        with self.step(purpose):
+            for at in range(0, len(cases), _TOGETHER):
+                part = cases[at : at + _TOGETHER]
+                async with asyncio.TaskGroup() as group:
+                    tasks = {
+                        each: group.create_task(
+                            self.evaluator.outcomes(each, part, self.replicates)
+                        )
+                        for each in candidates
+                    }
+                for each, task in tasks.items():
+                    block[each].extend(task.result())
+                calls = sum(outcome.calls for task in tasks.values() for outcome in task.result())
+                self.budget.spend(calls, purpose)
+        return _comparable(block, self.baseline)
 
     def _needed(self, candidates: Sequence[Candidate], cases: Sequence[CaseId]) -> int:
         return sum(self.evaluator.calls_needed(each, cases, self.replicates) for each in candidates)
 
     def _with_baseline(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         return list(dict.fromkeys([self.baseline, *candidates]))
+
+
+def _comparable(block: Mapping[Candidate, list[CaseOutcome]], baseline: Candidate) -> Block:
+    """The block, in which no candidate gains on a case that could not be measured.
+
+    Where the baseline has no score, all have the same one; another candidate without one scores 0,
+    so that what breaks a metric gains nothing by it.
+    """
+    unscored = {at for at, outcome in enumerate(block[baseline]) if not outcome.scored}
+    if not unscored:
+        return block
+    return {
+        each: [
+            replace(outcome, score=0.0) if at in unscored else outcome
+            for at, outcome in enumerate(outcomes)
+        ]
+        for each, outcomes in block.items()
+    }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from random import Random
 from statistics import fmean
 from typing import Final
@@ -34,13 +35,15 @@ def balanced_design(space: FactorSpace, count: int, random: Random) -> list[Cand
 class Screening:
     """The best candidates by a fitted model, over the whole space, without the banned settings.
 
-    `price` is what an edit must be worth to be in the expected best candidate.
+    `price` is what an edit must be worth to be in the expected best candidate; `allowed`: whether a
+    candidate can be run.
     """
 
     model: FactorModel
     responses: GoalResponses
     banned: Collection[tuple[str, Option]] = ()
     price: float = 0.0
+    allowed: Callable[[Candidate], bool] | None = None
 
     def utility(self, candidate: Candidate, weights: Weights | None = None) -> float:
         """The expected gain against the baseline, penalised for what is not kept."""
@@ -94,7 +97,7 @@ class Screening:
         wider = {other for one in near for other in self._neighbours(one)} | set(near)
         wider.discard(candidate)
         ranked = sorted(wider, key=lambda each: (-self.value(each), repr(each)))
-        return ranked[:count]
+        return list(islice(filter(self._runs, ranked), count))
 
     def most_valuable_edit(self, candidate: Candidate) -> tuple[str, Option] | None:
         """The edit without which the candidate loses most; None for the baseline."""
@@ -127,7 +130,10 @@ class Screening:
         for knob, option in candidate.settings:
             if (knob, option) in self.banned:
                 candidate = candidate.replace(knob, baseline[knob])
-        return candidate
+        return candidate if self._runs(candidate) else self.model.space.baseline
+
+    def _runs(self, candidate: Candidate) -> bool:
+        return self.allowed is None or self.allowed(candidate)
 
     def _neighbours(self, candidate: Candidate) -> list[Candidate]:
         own = dict(candidate.settings)
@@ -142,7 +148,9 @@ class Screening:
         value = self.value(candidate, weights)
         while True:
             scored = [(self.value(each, weights), each) for each in self._neighbours(candidate)]
-            best, found = max(scored, key=lambda pair: pair[0], default=(value, candidate))
-            if best <= value + 1e-12:
+            better = [pair for pair in scored if pair[0] > value + 1e-12]
+            better.sort(key=lambda pair: -pair[0])
+            step = next((pair for pair in better if self._runs(pair[1])), None)
+            if step is None:
                 return candidate
-            value, candidate = best, found
+            value, candidate = step

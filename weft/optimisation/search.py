@@ -8,7 +8,8 @@ A hard budget of fresh model calls covers proposals, development, canaries and h
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final, Literal
@@ -90,7 +91,9 @@ class SearchReport:
 @dataclass
 class Search:
     """One study. `canaries` are cases that no honest answer gets right: a candidate that gains on
-    them gains by the metric, and the settings that do so are banned.
+    them gains by the metric, and the settings that do so are banned. `allowed`: whether a candidate
+    can be run; others are never measured. `budget` replaces one of `plan.calls`. `step` is entered
+    for each step, by its purpose.
     """
 
     evaluator: Evaluator
@@ -102,6 +105,9 @@ class Search:
     proposers: Sequence[Proposer] = ()
     canaries: Sequence[CaseId] = ()
     plan: SearchPlan = field(default_factory=SearchPlan)
+    allowed: Callable[[Candidate], bool] | None = None
+    budget: CallBudget | None = None
+    step: Callable[[str], AbstractContextManager[object]] = nullcontext
 
     def __post_init__(self) -> None:
         default = dict(self.baseline.settings)
@@ -120,7 +126,11 @@ class Search:
         self._banned: set[tuple[str, Option]] = set()
         self._next = 0
         self._made = Measurements(
-            self.evaluator, self.baseline, CallBudget(self.plan.calls), self.plan.replicates
+            self.evaluator,
+            self.baseline,
+            self.budget or CallBudget(self.plan.calls),
+            self.plan.replicates,
+            step=self.step,
         )
 
     async def run(self) -> SearchReport:
@@ -135,14 +145,24 @@ class Search:
         else:
             why = f"{self.plan.calls} model calls do not pay for a block of cases"
             verdict, front = self._unchanged("not_shown", why, self._detectable(best)), {}
-        spent = dict(self._made.budget.by)
-        return SearchReport(verdict, front, spent, tuple(self._made.blocks))
+        return self._report(verdict, front)
+
+    def so_far(self, why: str) -> SearchReport:
+        """What was found by a search that could not end, with the reason `why`."""
+        front = self._front() if self._made.blocks else {}
+        return self._report(
+            self._unchanged("not_shown", why, self._detectable(self.baseline)), front
+        )
+
+    def _report(self, verdict: StudyVerdict, front: Mapping[Candidate, Point]) -> SearchReport:
+        return SearchReport(verdict, front, dict(self._made.budget.by), tuple(self._made.blocks))
 
     async def _screen(self) -> Candidate:
         """Blocks of candidates on new cases, until more of them would not pay."""
         plan, best = self.plan, self.baseline
         named = await self._proposed(best)
-        named += balanced_design(self._space(), plan.design - len(named), self._random)
+        designed = balanced_design(self._space(), plan.design - len(named), self._random)
+        named += self._runnable(designed)
         for _ in range(plan.rounds):
             if not await self._made.develop(
                 [best, *named], self._cases(plan.block_cases), "search"
@@ -153,7 +173,7 @@ class Search:
             regret, named = screening.draws(best, self._random)
             if regret < self._worthwhile() / 4:
                 break
-            named = [*await self._proposed(best), *named][: plan.candidates]
+            named = [*await self._proposed(best), *self._runnable(named)][: plan.candidates]
         return best
 
     async def _race(self, best: Candidate) -> Candidate:
@@ -187,11 +207,11 @@ class Search:
             gained = [a - b for a, b in zip(new, old, strict=True)]
             if sum(gained) <= 0 or sign_flip(gained) >= _SUSPICION:
                 return best
-            single = [
+            single = self._runnable(
                 self.baseline.replace(knob, option)
                 for knob, option in best.edits(self.baseline).items()
-            ]
-            block = await self._made.all_of(single, self.canaries, "canaries")
+            )
+            block = await self._made.all_of(single, self.canaries, "canaries") if single else None
             if not block:
                 return self.baseline
             worst = max(single, key=lambda each: sum(_scores(block[each])))
@@ -274,7 +294,7 @@ class Search:
             other = self._incumbent(replace(screening, banned={*self._banned, edit}))
             if screening.utility(other) > self._worthwhile():
                 found.append(other)
-        return list(dict.fromkeys(found))
+        return self._runnable(dict.fromkeys(found))
 
     def _incumbent(self, screening: Screening) -> Candidate:
         """The expected best of all candidates."""
@@ -308,8 +328,12 @@ class Search:
     async def _proposed(self, best: Candidate) -> list[Candidate]:
         state = SearchState(self.baseline, self._known, self._made.blocks, best)
         named = await self._made.proposed(self.proposers, state)
+        named = self._runnable(named)
         self._learn(named)
         return named
+
+    def _runnable(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        return [each for each in candidates if self.allowed is None or self.allowed(each)]
 
     def _learn(self, candidates: Sequence[Candidate]) -> None:
         """Add options that a proposer has named to the knobs."""
@@ -326,7 +350,9 @@ class Search:
     def _fitted(self) -> Screening:
         responses = GoalResponses.of(self.goal, self._made.blocks, self.baseline)
         model = responses.fit(self._space(), self._made.blocks)
-        return Screening(model, responses, frozenset(self._banned), self._worthwhile())
+        return Screening(
+            model, responses, frozenset(self._banned), self._worthwhile(), self.allowed
+        )
 
     def _cases(self, count: int) -> Sequence[CaseId]:
         """The next development cases; from the start again after the last one."""

@@ -12,9 +12,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -38,6 +39,7 @@ from weft.workflow import Flow, WorkflowDocument
 from weft.workflow.document.check.effects import tool_effects
 from weft.workflow.document.rewrite import plain_document
 from weft.workflow.document.unit import Unit
+from weft.workflow.runtime.models.factory import ModelSource
 from weft.workflow.runtime.results.result import FlowResult
 from weft.workflow.runtime.tools.toolset import Toolset
 
@@ -61,8 +63,9 @@ class TableRun:
     """One candidate on one case. `fresh`: its nodes that ran and whose results are stored now.
 
     `spent`: what they cost; `whole`: what all nodes cost when each was computed, as an evaluation
-    without a table would. `reused`: how many results were taken from the table. `seconds`: for each
-    node with a result in the table how long it took when it was computed.
+    without a table would. `reused`: how many results were taken from the table; `keys`: theirs.
+    `usage`: that of each node when it was computed. `seconds`: for each node with a result in the
+    table how long it took when it was computed.
     """
 
     result: FlowResult[Any]
@@ -71,6 +74,8 @@ class TableRun:
     spent: Usage
     whole: Usage
     seconds: Mapping[NodeId, float]
+    usage: Mapping[NodeId, Usage] = field(default_factory=dict)
+    keys: tuple[str, ...] = ()
 
 
 class OutcomeTable:
@@ -114,7 +119,10 @@ class OutcomeTable:
         seed: int = 0,
         replicate: int = 0,
         seeded: bool = True,
-        models: Mapping[str, ModelClient] | None = None,
+        by_place: bool = False,
+        waited: Callable[[NodeId], float] | None = None,
+        store: ResultStore | None = None,
+        models: ModelSource | Mapping[str, ModelClient] | None = None,
         stubs: ToolRunner | None = None,
         **settings: Any,
     ) -> TableRun:
@@ -122,12 +130,16 @@ class OutcomeTable:
 
         `seed` and `replicate` decide the seeds of model calls: candidates with equal ones get
         common random numbers. Without `seeded` nodes without a `seed` send none: for servers that
-        take none. `stubs` are tools that replace those of the flow; `settings` as for `Flow.run`.
-        Nothing is recorded in a journal. Raises: as `prepare` and `Flow.run`.
+        take none. `by_place`: a result is that of its node's place, for flows in which seeds depend
+        on places. `waited`: the seconds that a node waited for other runs, which are not its own.
+        `store` replaces that of the table, for results that only this run is to be told about.
+        `stubs` are tools that replace those of the flow; `settings` as for `Flow.run`. Nothing is
+        recorded in a journal. Raises: as `prepare` and `Flow.run`.
         """
         own = run_seed(seed, replicate)
         stored = self.prepare(flow, stubs=stubs, seed=own if seeded else None)
-        view = _RunView(self._store, self._pending, _prefix(seed, replicate, models, stored.unit))
+        prefix = _prefix(seed, replicate, models, stored.unit)
+        view = _RunView(store or self._store, self._pending, prefix, by_place, waited)
         listeners = (*settings.pop("listeners", ()), view.take)
         try:
             result = await stored.start(
@@ -150,10 +162,19 @@ class OutcomeTable:
 class _RunView:
     """Implements `ResultStore`: the table as one run sees it, which also listens to its events."""
 
-    def __init__(self, store: ResultStore, pending: dict[str, asyncio.Event], prefix: str) -> None:
+    def __init__(
+        self,
+        store: ResultStore,
+        pending: dict[str, asyncio.Event],
+        prefix: str,
+        by_place: bool = False,
+        waited: Callable[[NodeId], float] | None = None,
+    ) -> None:
         self._store = store
         self._pending = pending
         self._prefix = prefix
+        self._by_place = by_place
+        self._waited = waited
         self._own: dict[str, asyncio.Event] = {}
         self._keys: dict[NodeId, str] = {}
         self._costs: dict[NodeId, NodeCost] = {}
@@ -162,23 +183,26 @@ class _RunView:
         self._hits: dict[NodeId, str] = {}
 
     async def get(self, key: str) -> StoreEntry | None:
-        place, node = self._prefix + key, LOOKUP_NODE.get()
+        node = LOOKUP_NODE.get()
+        place = f"{self._prefix}{_digest(node)}{key}" if self._by_place else self._prefix + key
         self._keys[node] = place
         while True:
             entry = await self._store.get(place)
             if entry is not None:
                 self._hits[node] = place
-                return entry
+                self._costs[node] = _cost_in(entry.value)
+                return StoreEntry(entry.value["value"])
             if place not in self._pending:
                 self._pending[place] = self._own[place] = asyncio.Event()
                 return None
             await self._pending[place].wait()
 
     async def put(self, key: str, value: Any, ttl_s: float | None = None) -> None:
-        del ttl_s  # a study's results do not expire
-        place = self._prefix + key
+        del ttl_s, key  # a study's results do not expire
+        node = LOOKUP_NODE.get()
+        place, cost = self._keys[node], self._costs.get(node, NodeCost())
         try:
-            await self._store.put(place, value)
+            await self._store.put(place, {"value": value, "cost": asdict(cost)})
         finally:
             self._let_go(place)
 
@@ -197,6 +221,8 @@ class _RunView:
             case NodeFinished(node=node, outcome=outcome, at_s=at_s) if self._computes(node):
                 cost = self._costs.get(node, NodeCost())
                 seconds = at_s - self._begun.get(node, at_s)
+                if self._waited is not None:
+                    seconds = max(0.0, seconds - self._waited(node))
                 self._costs[node] = replace(cost, seconds=seconds)
                 if outcome.ok and not outcome.via and not outcome.partial:
                     self._fresh[node] = self._keys[node]
@@ -211,19 +237,17 @@ class _RunView:
             self._let_go(place)
 
     async def done(self, result: FlowResult[Any]) -> TableRun:
-        """The run's summary, once its costs are stored beside its results."""
+        """The run's summary, once its results are stored."""
         for place in self._fresh.values():
             await self._until_stored(place)
         self.release()
-        for node, place in self._fresh.items():
-            cost = self._costs[node]
-            await self._store.put(f"{place}.cost", asdict(cost))
-        spent = sum((cost.usage for cost in self._costs.values()), Usage())
-        reused = {node: await self._cost(place) for node, place in self._hits.items()}
-        whole = sum((cost.usage for cost in reused.values()), spent)
-        costs = {**reused, **{node: self._costs[node] for node in self._fresh}}
-        seconds = {node: cost.seconds for node, cost in costs.items()}
-        return TableRun(result, tuple(self._fresh), len(reused), spent, whole, seconds)
+        usage = {node: cost.usage for node, cost in self._costs.items()}
+        whole = sum(usage.values(), Usage())
+        spent = sum((each for node, each in usage.items() if node not in self._hits), Usage())
+        known = (*self._fresh, *self._hits)
+        seconds = {node: self._costs[node].seconds for node in known}
+        fresh, keys = tuple(self._fresh), tuple(self._hits.values())
+        return TableRun(result, fresh, len(self._hits), spent, whole, seconds, usage, keys)
 
     def _computes(self, node: NodeId) -> bool:
         """Whether this run computes the result of `node`, and may store it."""
@@ -234,12 +258,6 @@ class _RunView:
         if place in self._own:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._own[place].wait(), 1.0)
-
-    async def _cost(self, place: str) -> NodeCost:
-        entry = await self._store.get(f"{place}.cost")
-        if entry is None:
-            return NodeCost()  # computed by a run that still goes on
-        return NodeCost(Usage(**entry.value["usage"]), entry.value["seconds"])
 
     def _spent(self, node: NodeId, usage: Usage) -> None:
         """Count the usage of a node, or of one inside it, for the node whose result is stored."""
@@ -267,9 +285,23 @@ def run_seed(seed: int, replicate: int) -> int:
     return int.from_bytes(digest[:4])
 
 
-def _prefix(seed: int, replicate: int, models: Mapping[str, ModelClient] | None, unit: Unit) -> str:
+def _cost_in(entry: Mapping[str, Any]) -> NodeCost:
+    return NodeCost(Usage(**entry["cost"]["usage"]), entry["cost"]["seconds"])
+
+
+@cache
+def _digest(node: NodeId) -> str:
+    return hashlib.sha256(node.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _prefix(
+    seed: int,
+    replicate: int,
+    models: ModelSource | Mapping[str, ModelClient] | None,
+    unit: Unit,
+) -> str:
     """What decides results besides the node and its inputs: seed, replicate, and given clients."""
-    clients = {**unit.clients, **(models or {})}
+    clients = {**unit.clients, **(models if isinstance(models, Mapping) else {})}
     named = {name: client.model for name, client in clients.items()}
     return hashlib.sha256(json.dumps([seed, replicate, named], sort_keys=True).encode()).hexdigest()
 

@@ -28,7 +28,7 @@ _ANSWER_TOKENS: Final = 1_024
 
 def limited_client(inner: ModelClient, limiter: RateLimiter) -> ModelClient:
     """`inner`, with its optional ports, whose calls `limiter` admits; closed as `inner` is."""
-    made: ModelClient = fitted(_LimitedClient, _PORTS, inner)(inner, limiter)
+    made: ModelClient = fitted(LimitedClient, CLIENT_PORTS, inner)(inner, limiter)
     return made
 
 
@@ -42,7 +42,7 @@ def estimated_tokens(request: ModelRequest) -> int:
     return prompt + (_ANSWER_TOKENS if answer is None else answer)
 
 
-class _LimitedClient:
+class LimitedClient:
     """Implements `ModelClient`."""
 
     def __init__(self, inner: Any, limiter: RateLimiter) -> None:
@@ -76,17 +76,17 @@ class _LimitedClient:
         await self._inner.aclose()
 
 
-class _LimitedStartable(_LimitedClient):
+class _LimitedStartable(LimitedClient):
     async def start(self, show: Callable[[str], None] | None = None) -> None:
         await self._inner.start(show)
 
 
-class _LimitedWarmable(_LimitedClient):
+class _LimitedWarmable(LimitedClient):
     async def warm(self, request: ModelRequest) -> None:
         await self._inner.warm(request)
 
 
-class _LimitedTokenizing(_LimitedClient):
+class _LimitedTokenizing(LimitedClient):
     async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
         ids: tuple[int, ...] = await self._inner.encode(text, special=special)
         return ids
@@ -111,7 +111,7 @@ class _LimitedTokenizing(_LimitedClient):
         return token
 
 
-_PORTS: Final[Mapping[type, type]] = {
+CLIENT_PORTS: Final[Mapping[type, type]] = {
     Startable: _LimitedStartable,
     Tokenizing: _LimitedTokenizing,
     Warmable: _LimitedWarmable,

@@ -18,7 +18,7 @@ from weft.engine.graph.node import NodeCache
 from weft.engine.scheduler.commands import Start
 
 LOOKUP_NODE: Final[ContextVar[NodeId]] = ContextVar("LOOKUP_NODE")
-"""The node whose result is looked up, in a store's `get`."""
+"""The node whose result is looked up or kept, in a store's `get` and `put`."""
 
 
 class NodeResultCache:
@@ -54,6 +54,7 @@ class NodeResultCache:
         return self._keep(event.node, outcome.value, *awaited)
 
     async def _keep(self, node: NodeId, value: object, key: str, ttl_s: float | None) -> None:
+        LOOKUP_NODE.set(node)
         try:
             await self._store.put(key, value, ttl_s)
         except Exception as error:  # noqa: BLE001 - a broken cache must not fail a node

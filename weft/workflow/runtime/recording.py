@@ -139,7 +139,7 @@ class RunRecording:
                 sources = compiled.redacted_sources(redactor)
                 notes = {} if past is None else past.notes
                 header = run_header(unit, inputs, settings, sources, redactor, notes)
-                self.run, self._claim = _begun(
+                self.run, self._claim = begin_run(
                     journal,
                     _beginning(journal, settings.failover_queue),
                     header,
@@ -255,14 +255,14 @@ def _beginning(journal: Journal, queue: str | None) -> Callable[[RunHeader], Cla
     return lambda header: runs.begin(header, QueueTerms(version_of(header.document), queue))
 
 
-def _begun(
+def begin_run(
     journal: Journal,
     begin: Callable[[RunHeader], Claim],
     header: RunHeader,
     inputs: Mapping[str, Any],
     named: str | None,
 ) -> tuple[RunId, Claim]:
-    """Begin a run under the id `named`, or under the first free id."""
+    """Begin a run under the id `named`, or under the first free id. Raises: `RunExists`."""
     if named is not None:
         return RunId(named), begin(replace(header, run=RunId(named)))
     ids = run_ids(header.flow, inputs, (*range(_FEW), time.time_ns()))
