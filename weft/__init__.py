@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from weft.evaluation.evaluate import evaluate, evaluate_sync
     from weft.evaluation.metric import Score
     from weft.evaluation.result import EvaluationResult
+    from weft.optimisation.optimise import optimise, optimise_sync
+    from weft.optimisation.result import StudyResult
     from weft.planner.grammar.limits import GrammarLimits
     from weft.reasoning.code.sandbox.request import SandboxLimits
     from weft.reasoning.code.sandbox.sandbox import CodeSandbox
@@ -83,6 +85,8 @@ _NAMES = {
     "weft.evaluation.evaluate": "evaluate evaluate_sync",
     "weft.evaluation.metric": "Score",
     "weft.evaluation.result": "EvaluationResult",
+    "weft.optimisation.optimise": "optimise optimise_sync",
+    "weft.optimisation.result": "StudyResult",
     "weft.planner.grammar.limits": "GrammarLimits",
     "weft.reasoning.code.sandbox.request": "SandboxLimits",
     "weft.reasoning.code.sandbox.sandbox": "CodeSandbox",
@@ -142,6 +146,7 @@ __all__ = [
     "RunStream",
     "SandboxLimits",
     "Score",
+    "StudyResult",
     "SubmittedRun",
     "ThinkOptions",
     "Thought",
@@ -165,6 +170,8 @@ __all__ = [
     "load",
     "loads",
     "open_journal",
+    "optimise",
+    "optimise_sync",
     "simulate",
     "think",
     "think_sync",

@@ -10,8 +10,8 @@ What is here is not done again. It does not know what the values mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from weft.core.errors import InputError
@@ -34,6 +34,7 @@ from weft.core.ports.journal import Claim, Journal, RunHeader
 from weft.core.redaction import Redactor
 from weft.core.values import Usage
 from weft.durability.calls import RecordRedactor
+from weft.engine.runner.result_cache import LOOKUP_NODE
 from weft.optimisation.notes import HELD_OUT, NOTES, SUFFIX, is_study
 from weft.workflow.compile.sources import SourceDigests, source_texts
 from weft.workflow.document.secrets import redactor_of
@@ -160,9 +161,9 @@ class StudyRecord:
         outcome = Outcome("succeeded", value)
         self._write([*spent, NodeFinished(node, outcome, self.elapsed_s, digest=_DONE + digest)])
 
-    def store(self, node: NodeId, digest: str) -> StudyStore:
-        """The table of outcomes for a run of a candidate."""
-        return StudyStore(self, node, digest)
+    def store(self, node: NodeId, digest: str, prompt_of: Callable[[NodeId], str]) -> StudyStore:
+        """The table of outcomes for a run of a candidate; `prompt_of` its nodes is kept beside."""
+        return StudyStore(self, node, digest, prompt_of)
 
     def put(self, owner: NodeId, digest: str, place: str, key: str, entry: Any) -> None:
         """Keep an entry of the table; its cost is what `owner` paid for it."""
@@ -241,8 +242,11 @@ def _around(node: NodeId) -> Iterable[NodeId]:
 class StudyStore:
     """Implements `ResultStore`: the table of a study, as one run of a candidate writes to it."""
 
-    def __init__(self, record: StudyRecord, node: NodeId, digest: str) -> None:
+    def __init__(
+        self, record: StudyRecord, node: NodeId, digest: str, prompt_of: Callable[[NodeId], str]
+    ) -> None:
         self._record = record
+        self._prompt_of = prompt_of
         self._node = node
         self._digest = digest
 
@@ -252,10 +256,10 @@ class StudyStore:
 
     async def put(self, key: str, value: Any, ttl_s: float | None = None) -> None:
         del ttl_s  # a study's results do not expire
-        from weft.engine.runner.result_cache import LOOKUP_NODE
-
-        place = LOOKUP_NODE.get().partition("/")[2]
-        self._record.put(self._node, self._digest, place, key, value)
+        node = LOOKUP_NODE.get()
+        prompt = self._prompt_of(node)
+        entry = {**value, "prompt": prompt} if prompt else value
+        self._record.put(self._node, self._digest, node.partition("/")[2], key, entry)
 
     async def aclose(self) -> None:
         """The record outlives the run."""
@@ -288,8 +292,3 @@ def check_study(history: RunHistory) -> Mapping[str, Any]:
         raise InputError(f"{history.run} is no study", hint=hint)
     notes: Mapping[str, Any] = settings[NOTES]
     return notes
-
-
-def plain_usage(usage: Usage) -> dict[str, Any]:
-    """A usage as JSON data."""
-    return asdict(usage)

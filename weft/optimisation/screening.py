@@ -101,13 +101,13 @@ class Screening:
 
     def most_valuable_edit(self, candidate: Candidate) -> tuple[str, Option] | None:
         """The edit without which the candidate loses most; None for the baseline."""
-        worth = self._edit_worth(candidate)
+        worth = self.edit_worth(candidate)
         if not worth:
             return None
         knob = max(worth, key=worth.__getitem__)
         return knob, dict(candidate.settings)[knob]
 
-    def _edit_worth(self, candidate: Candidate) -> dict[str, float]:
+    def edit_worth(self, candidate: Candidate) -> dict[str, float]:
         """By knob, what the candidate loses without its edit."""
         value = self.utility(candidate)
         edits = candidate.edits(self.model.space.baseline)

@@ -154,6 +154,14 @@ class Search:
             self._unchanged("not_shown", why, self._detectable(self.baseline)), front
         )
 
+    def paired(self, candidate: Candidate) -> tuple[Outcomes, Outcomes]:
+        """Development outcomes of a candidate, and the baseline's on the same cases."""
+        return self._made.of(candidate)
+
+    def contributions(self, candidate: Candidate) -> Mapping[str, float]:
+        """By knob, what the fitted model says that the candidate's edit is worth."""
+        return self._fitted().edit_worth(candidate) if self._made.blocks else {}
+
     def _report(self, verdict: StudyVerdict, front: Mapping[Candidate, Point]) -> SearchReport:
         return SearchReport(verdict, front, dict(self._made.budget.by), tuple(self._made.blocks))
 

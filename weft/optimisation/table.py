@@ -63,7 +63,7 @@ class TableRun:
     """One candidate on one case. `fresh`: its nodes that ran and whose results are stored now.
 
     `spent`: what they cost; `whole`: what all nodes cost when each was computed, as an evaluation
-    without a table would. `reused`: how many results were taken from the table; `keys`: theirs.
+    without a table would. `reused`: how many results were taken from the table; `hits`: their keys.
     `usage`: that of each node when it was computed. `seconds`: for each node with a result in the
     table how long it took when it was computed.
     """
@@ -75,7 +75,7 @@ class TableRun:
     whole: Usage
     seconds: Mapping[NodeId, float]
     usage: Mapping[NodeId, Usage] = field(default_factory=dict)
-    keys: tuple[str, ...] = ()
+    hits: Mapping[NodeId, str] = field(default_factory=dict)
 
 
 class OutcomeTable:
@@ -246,8 +246,8 @@ class _RunView:
         spent = sum((each for node, each in usage.items() if node not in self._hits), Usage())
         known = (*self._fresh, *self._hits)
         seconds = {node: self._costs[node].seconds for node in known}
-        fresh, keys = tuple(self._fresh), tuple(self._hits.values())
-        return TableRun(result, fresh, len(self._hits), spent, whole, seconds, usage, keys)
+        fresh, hits = tuple(self._fresh), dict(self._hits)
+        return TableRun(result, fresh, len(hits), spent, whole, seconds, usage, hits)
 
     def _computes(self, node: NodeId) -> bool:
         """Whether this run computes the result of `node`, and may store it."""

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from weft.workflow.document.spec.fields import Name, SpecPart, Template, optional, optional_mapping
+from weft.workflow.document.spec.evaluation import Data
+from weft.workflow.document.spec.fields import (
+    Name,
+    SpecPart,
+    Template,
+    optional,
+    optional_list,
+    optional_mapping,
+)
 from weft.workflow.document.spec.settings import Positive
 
 Texts = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
@@ -42,9 +50,33 @@ class NodeKnobs(SpecPart):
     )
 
 
-class OptimiseSpec(SpecPart):
-    """What an optimiser may change."""
+class ProposerSpec(SpecPart):
+    """Who proposes prompts, demonstrations and structure beyond the knobs' own options."""
 
+    model: Name | None = optional("The model that proposers ask: a name under `models`.")
+    use: list[str | dict[str, Any]] = optional_list(
+        "Proposers by name; or mappings `{name: NAME, OPTION: VALUE}`."
+    )
+
+
+GoalName = Literal["quality", "latency", "cost"]
+
+
+class OptimiseSpec(SpecPart):
+    """What an optimiser may change, and what for."""
+
+    goal: GoalName | None = optional("What to improve; else quality.")
+    keep: dict[str, float] = optional_mapping(
+        "How much worse others may get: `quality: 0.02` (a difference), `latency: 0.1` and `cost: "
+        "0.1` (shares of what it is); or their limits: `p95_s: 4`, `mean_s: 2`, `cost_usd: 0.01`."
+    )
+    budget: str | int | None = optional(
+        "What all of a study may take: a number of model calls, or such as `2usd, 500calls, 1h`."
+    )
+    proposer: ProposerSpec | None = optional("Who proposes what the knobs leave open.")
+    canaries: Data | None = optional(
+        "Cases that no honest answer gets right: who gains on them gains by the metric."
+    )
     knobs: dict[str, NodeKnobs] = optional_mapping(
         "By the address of a node, such as `solve`, `notes/draft` or `notes/do`."
     )
