@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from weft.core.errors import BuildError, InputError
+from weft.core.errors import BuildError, InputError, UnknownReference
 from weft.core.ports import Clock, ModelClient, ToolRunner
 from weft.core.ports.clock import SystemClock
 from weft.core.ports.journal import Journal
+from weft.core.suggestion import suggestion
 from weft.evaluation.case import SHARES, Case, digest_of
 from weft.evaluation.dataset import DataLike, Dataset, cases
 from weft.evaluation.evaluate import program_of
@@ -346,7 +347,14 @@ class Opening:
         given = self._models
         if given is None:
             return own
-        return GivenModels(given, own) if isinstance(given, Mapping) else given
+        if not isinstance(given, Mapping):
+            return given
+        known = {name for unit in self.flow.unit.everything() for name in unit.document.models}
+        for name in given:
+            if name not in known:
+                hint = suggestion(name, known)
+                raise UnknownReference(f"there is no model called `{name}`", hint=hint)
+        return GivenModels(given, own)
 
     def _program(
         self,

@@ -126,10 +126,7 @@ class StudyContext:
         self, prompt: str, *, schema: Mapping[str, Any] | None = None, attempt: int = 0
     ) -> Any:
         """See `ProposalContext`. Raises: `ModelError`, `BudgetExceeded`."""
-        if self._model is None:
-            hint = "optimise: {proposer: {model: NAME}} in the workflow, or `proposer_model`"
-            raise ModelError("the study has no model that could propose anything", hint=hint)
-        text = json.dumps([self._model.model, prompt, schema, attempt, self._seed], sort_keys=True)
+        text = json.dumps([prompt, schema, attempt, self._seed], sort_keys=True)
         digest = f"asked-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
         record = self._evaluator.record
         if digest not in record.done:
@@ -147,7 +144,9 @@ class StudyContext:
     ) -> tuple[dict[str, Any], Usage]:
         gate: RunGate = self._evaluator.gate(1 + (schema is not None))
         flow = _question(schema, self._seed + attempt)
-        assert self._model is not None
+        if self._model is None:
+            hint = "optimise: {proposer: {model: NAME}} in the workflow, or `proposer_model`"
+            raise ModelError("the study has no model that could propose anything", hint=hint)
         models = gate.models(GivenModels({_ASKED: self._model}, Models()))
         run = flow.start({"prompt": prompt}, models=models, durability="none", questions="pause")
         result = await run.wait()
@@ -171,7 +170,7 @@ def _question(schema: Mapping[str, Any] | None, seed: int) -> AnyFlow:
             {
                 "name": "proposal",
                 "inputs": {"prompt": "string"},
-                "models": {_ASKED: {"use": "local"}},
+                "models": {_ASKED: {"use": "openai", "model": _ASKED}},
                 "nodes": {"answer": node},
                 "outputs": {"answer": "{{ answer }}"},
             }

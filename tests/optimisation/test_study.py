@@ -1,0 +1,273 @@
+"""Studies of a planted workflow: what they find, what they may spend, and how they go on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+import weft
+from tests.optimisation.killed_study import RUN
+from tests.optimisation.studies import FLOW, flow, named, planted, rows
+from weft.core.events import NodeFinished
+from weft.errors import BuildError, InputError, UnknownReference
+from weft.optimisation.candidates import Candidate, Proposal, SearchState
+from weft.optimisation.edits import SetPrompt
+from weft.optimisation.optimise import Opening, read_study, replay_study
+from weft.optimisation.options import EditOption
+from weft.optimisation.result import StudyResult
+from weft.optimisation.study import Study
+from weft.testing import FakeModel
+
+KILLED = Path(__file__).with_name("killed_study.py")
+
+
+def study(model: FakeModel, count: int = 120, **settings: Any) -> StudyResult:
+    given: dict[str, Any] = {"budget": 3_000, **settings}
+    return weft.optimise_sync(flow(), rows(count), "exact", models=named(model), **given)
+
+
+def finding(result: StudyResult) -> dict[str, Any]:
+    """All of a result that does not depend on clocks."""
+    data = result.plain()
+    for member in (data["baseline"], data["best"], *data["front"]):
+        member["figures"] = [each for each in member["figures"] if each["objective"] != "latency"]
+    return {name: value for name, value in data.items() if name not in ("wall_s", "run")}
+
+
+def test_a_planted_improvement_is_found_and_applied() -> None:
+    model = planted()
+    result = study(model, 160)
+    assert result.verdict.kind == "improved", result.verdict.why
+    assert {edit.knob for edit in result.best.edits} == {"answer.prompt", "answer.schema_order"}
+    assert result.front[0] == result.best
+    assert result.front[0].scores["quality"] > result.baseline.scores["quality"] + 0.3
+    assert result.front[0].figure("quality").source == "held-out"
+    assert result.spent.calls == len(model.requests)
+    assert set(result.spend) == {"search", "race", "held-out"}
+    assert len(result.won) > len(result.lost)
+    better = result.best.apply(flow())
+    assert better.document.nodes["answer"].prompt.startswith("Think")
+    assert "+    prompt: Think" in result.diff
+    assert StudyResult.read(result.to_json()) == result
+
+
+def test_without_headroom_the_workflow_comes_back_as_it_was() -> None:
+    result = study(planted({"base": 0.5, "think": 0.0, "order": 0.0}))
+    assert result.verdict.kind in ("no_headroom", "not_shown")
+    assert result.best == result.baseline
+    assert not result.best.edits_data
+    assert result.best.apply(flow()).document == flow().document
+
+
+def test_latency_is_recorded_time_and_quality_is_kept() -> None:
+    """The briefer question makes the answers of `facts` no worse; nothing is faster here."""
+    result = study(planted(), goal="latency", keep={"quality": 0.05, "cost_usd": 1.0})
+    assert result.improve == "latency"
+    assert all(figure.value is not None for figure in result.baseline.figures)
+    assert result.baseline.scores["p95_s"] > 0
+
+
+def test_a_study_is_recorded_read_and_replayed_without_a_call(tmp_path: Path) -> None:
+    place, model = str(tmp_path / "runs.sqlite"), planted()
+    result = study(model, journal=place)
+    made = len(model.requests)
+    assert result.run
+    assert read_study(journal=place) == result
+    again = asyncio.run(replay_study(result.run, flow(), journal=place))
+    assert finding(again) == finding(result)
+    assert len(model.requests) == made
+    journal = weft.open_journal(place)
+    assert [each.standing for each in journal.runs()] == ["succeeded"]
+    journal.close()
+    with pytest.raises(InputError, match="has ended"):
+        study(model, journal=place, resume=result.run)
+
+
+def test_a_second_study_on_the_same_held_out_cases_is_a_second_look(tmp_path: Path) -> None:
+    place = str(tmp_path / "runs.sqlite")
+    looks = [study(planted(), journal=place, seed=seed).verdict.looks for seed in (0, 1)]
+    assert looks == [1, 2]
+    assert study(planted(), 124, journal=place).verdict.looks == 1
+
+
+def test_a_study_goes_on_with_its_own_data_only(tmp_path: Path) -> None:
+    place, model = str(tmp_path / "runs.sqlite"), planted()
+    interrupted = stopped_after(60, model, place)
+    assert interrupted.verdict.kind == "unfinished"
+    with pytest.raises(InputError, match="other data"):
+        study(model, 124, journal=place, resume=interrupted.run)
+    other = weft.loads(FLOW.replace("Facts about", "All about"))
+    with pytest.raises(InputError, match="workflow of the study"):
+        weft.optimise_sync(other, models=named(model), journal=place, resume=interrupted.run)
+    with pytest.raises(InputError, match="not ended"):
+        read_study(journal=place)
+    result = study(model, journal=place, resume=interrupted.run)
+    whole = planted()
+    assert finding(result) == finding(study(whole))
+    assert len(model.requests) == len(whole.requests)
+
+
+def stopped_after(calls: int, model: FakeModel, place: str) -> StudyResult:
+    """A study that is stopped, as Ctrl-C does it, during its call of this number."""
+    from weft.core.ports.clock import SystemClock
+    from weft.optimisation.study_options import StudyOptions
+
+    opening = Opening(flow(), rows(120), "exact", named(model), None, SystemClock(), (), None)
+
+    async def run() -> StudyResult:
+        with opening.begun(StudyOptions(calls=3_000), None, None, place, None) as made:
+            watch(made)
+            return await made.run()
+
+    def watch(made: Study) -> None:
+        begin = made._ledger.begin
+
+        def counted() -> None:
+            if made._ledger.calls == calls:
+                made.stop()
+            begin()
+
+        made._ledger.begin = counted
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_anywhere_it_finds_the_same_and_repeats_no_finished_call(
+    tmp_path: Path, seed: int
+) -> None:
+    survives(tmp_path, seed, kills=3)
+
+
+def survives(folder: Path, seed: int, kills: int) -> None:
+    """Kill a study again and again, resume it, and compare with one that was left alone."""
+    random = Random(seed)
+    place, calls = str(folder / "runs.sqlite"), folder / "calls.txt"
+    whole = planted(salt=f"{seed}")
+    expected = study(whole, 80, budget=1_500)
+    for _ in range(kills):
+        after = random.randint(1, max(2, len(whole.requests) // kills))
+        assert died(folder, place, seed, after)
+    assert not died(folder, place, seed, 0)
+    assert finding(read_study(journal=place)) == finding(expected)
+    made = calls.read_text(encoding="utf-8").split()
+    under_way = len(made) - len(whole.requests)
+    assert 0 <= under_way <= kills * 16, "only calls under way are made again"
+    journal = weft.open_journal(place)
+    ends = Counter(
+        each.record.digest
+        for each in journal.records(RUN)
+        if isinstance(each.record, NodeFinished) and each.record.digest
+    )
+    journal.close()
+    assert set(ends.values()) == {1}, "nothing that had finished is done again"
+
+
+def died(folder: Path, place: str, seed: int, after: int) -> bool:
+    """Whether the process died, which kills itself during so many calls from now (0: never)."""
+    words = [sys.executable, str(KILLED), place, f"{seed}", f"{after}"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True)
+    assert ended.returncode in (0, -signal.SIGKILL), ended.stderr
+    return ended.returncode != 0
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_budget_is_overrun(seed: int) -> None:
+    """Random studies of random models: calls and tokens stay below the limits, but for those under
+    way when they were reached.
+    """
+    random = Random(seed)
+    gains = {name: random.random() / 2 for name in ("base", "think", "order")}
+    model, slots = planted(gains, f"{seed}"), random.choice((1, 4, 16))
+    calls, tokens = random.randint(1, 500), random.choice((None, random.randint(10, 3_000)))
+    limits = {"calls": calls} | ({} if tokens is None else {"tokens": tokens})
+    result = study(model, random.choice((40, 60)), budget=limits, slots=slots, seed=seed)
+    assert len(model.requests) <= calls
+    assert result.spent.calls <= calls
+    if tokens is not None:
+        most = 40
+        assert result.spent.tokens <= tokens + slots * most
+    assert result.verdict.kind != "unfinished"
+
+
+class Rewriter:
+    """Proposes one prompt that it asks a model for, after a look at some runs."""
+
+    def __init__(self, context: Any, knobs: Any, *, looks: int = 2) -> None:
+        self._context, self._looks, self.seen = context, looks, []
+        assert "answer.prompt" in knobs
+
+    calls = 20
+
+    async def propose(self, state: SearchState) -> Proposal:
+        context, before = self._context, self._context.calls
+        self.seen += await context.observe(state.best, context.train[: self._looks])
+        text = await context.ask("A better prompt?", attempt=0)
+        option = EditOption.of(
+            [SetPrompt(node="answer", prompt=text)], "asked", "the model says so"
+        )
+        candidate: Candidate = state.best.replace("answer.prompt", option)
+        return Proposal([candidate], context.calls - before)
+
+
+def test_proposers_see_training_cases_and_ask_once(tmp_path: Path) -> None:
+    asked, made = FakeModel("Think: {{ question }} by {{ facts }}", model="author"), []
+
+    def rewriter(context: Any, knobs: Any) -> Rewriter:
+        made.append(Rewriter(context, knobs))
+        return made[-1]
+
+    place, model = str(tmp_path / "runs.sqlite"), planted()
+    text = FLOW.replace('["Think, then answer {{ question }} by {{ facts }}"]', "true")
+    result = weft.optimise_sync(
+        weft.loads(text),
+        rows(160),
+        "exact",
+        models=named(model),
+        budget=3_000,
+        journal=place,
+        proposers=[rewriter],
+        proposer_model=asked,
+    )
+    assert len(asked.requests) == 1
+    assert result.verdict.kind == "improved"
+    assert any(edit.why == "the model says so" for edit in result.best.edits)
+    assert result.proposers[0].name == "rewriter"
+    assert result.spend["proposals"].calls == result.proposers[0].calls
+    assert result.spent.calls == len(model.requests) + len(asked.requests)
+    seen = made[0].seen[0]
+    assert seen.case.split == "train"
+    nodes = {node.node: node for node in seen.nodes}
+    assert nodes["answer"].needs == ("facts",)
+    assert nodes["answer"].inputs["facts"] == nodes["facts"].value
+    assert nodes["answer"].prompt.endswith(f"by {nodes['facts'].value}")
+    again = asyncio.run(
+        replay_study(result.run, weft.loads(text), journal=place, proposers=[rewriter])
+    )
+    assert finding(again) == finding(result)
+    assert len(asked.requests) == 1
+
+
+def test_mistakes_are_named() -> None:
+    model = planted()
+    with pytest.raises(BuildError, match="no proposer 'no_such'"):
+        study(model, proposers=["no_such"])
+    with pytest.raises(InputError, match="no figure 'speed'"):
+        study(model, keep={"speed": 1})
+    with pytest.raises(InputError, match="is no budget"):
+        study(model, budget="2 apples")
+    with pytest.raises(InputError, match="too few cases"):
+        study(model, 8)
+    with pytest.raises(UnknownReference):
+        weft.optimise_sync(flow(), rows(80), "exact", models={"big": model})
+    assert not model.requests
