@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -88,7 +89,7 @@ def test_a_study_is_recorded_read_and_replayed_without_a_call(tmp_path: Path) ->
     journal = weft.open_journal(place)
     assert [each.standing for each in journal.runs()] == ["succeeded"]
     journal.close()
-    with pytest.raises(InputError, match="has ended"):
+    with pytest.raises(InputError, match="has succeeded"):
         study(model, journal=place, resume=result.run)
 
 
@@ -139,6 +140,62 @@ def stopped_after(calls: int, model: FakeModel, place: str) -> StudyResult:
         made._ledger.begin = counted
 
     return asyncio.run(run())
+
+
+TOOLS = """\
+import os, weft
+
+def answer(question: str, hint: str) -> str:
+    with open("calls.txt", "a") as file:
+        file.write(f"{question}\\n")
+    if os.environ.get("WEFT_TEST_DIES") == question:
+        os.kill(os.getpid(), 9)
+    right = hint == "look" or int(question) % 3 == 0
+    return question if right else "no"
+"""
+TOOL_FLOW = """\
+name: looks
+inputs: {question: string}
+nodes:
+  hint: {value: guess}
+  answer: {call: "./tools.py:answer", with: {question: "{{ question }}", hint: "{{ hint }}"}}
+outputs: {answer: "{{ answer }}"}
+evaluation: {data: rows.jsonl, metrics: {right: exact}}
+optimise: {budget: 100, knobs: {hint: {optional: look}}}
+"""
+
+
+def test_the_command_line_resumes_and_replays_a_study(tmp_path: Path) -> None:
+    """A workflow in a file, without any model; its study dies, is resumed, and is replayed."""
+    (tmp_path / "tools.py").write_text(TOOLS, encoding="utf-8")
+    (tmp_path / "looks.yaml").write_text(TOOL_FLOW, encoding="utf-8")
+    lines = [
+        json.dumps({"id": f"{n}", "question": f"{n}", "expected": f"{n}", "split": split})
+        for n in range(100)
+        for split in ["dev" if n % 2 else "held_out"]
+    ]
+    (tmp_path / "rows.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    env = {**os.environ, "WEFT_JOURNAL": str(tmp_path / "runs.sqlite")}
+
+    def run(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, *words]
+        own = {**env, **more}
+        return subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True)
+
+    text = "import weft; weft.optimise_sync(weft.load('looks.yaml'), run='looking')"
+    assert run("-c", text, WEFT_TEST_DIES="9").returncode == -signal.SIGKILL
+    resumed = run("-m", "weft", "resume", "looking")
+    assert resumed.returncode == 0, resumed.stderr
+    assert "improved" in resumed.stderr
+    assert "look" in resumed.stdout
+    calls = (tmp_path / "calls.txt").read_text(encoding="utf-8").split()
+    replayed = run("-m", "weft", "replay", "looking", WEFT_TEST_DIES="1")
+    assert replayed.returncode == 0, replayed.stderr
+    assert replayed.stdout == resumed.stdout
+    assert (tmp_path / "calls.txt").read_text(encoding="utf-8").split() == calls
+    again = run("-m", "weft", "resume", "looking")
+    assert again.returncode == 0
+    assert "nothing is left" in again.stderr
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -221,7 +278,8 @@ class Rewriter:
 
 
 def test_proposers_see_training_cases_and_ask_once(tmp_path: Path) -> None:
-    asked, made = FakeModel("Think: {{ question }} by {{ facts }}", model="author"), []
+    asked = FakeModel(lambda _: "Think: {{ question }} by {{ facts }}", model="author")
+    made: list[Rewriter] = []
 
     def rewriter(context: Any, knobs: Any) -> Rewriter:
         made.append(Rewriter(context, knobs))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -37,6 +38,7 @@ from weft.workflow.document.secrets import replaying_redactor
 from weft.workflow.document.spec.optimise import OptimiseSpec
 from weft.workflow.document.unit import Unit
 from weft.workflow.history.recorded_workflow import rebuild_unit
+from weft.workflow.history.resume import RunSucceeded
 from weft.workflow.history.run_history import RunHistory, find_run, read_history
 from weft.workflow.runtime.blocking import run_blocking
 from weft.workflow.runtime.journals import JournalPlace, journal_or_own
@@ -70,6 +72,7 @@ async def optimise(
     run: str | None = None,
     resume: str | None = None,
     clock: Clock | None = None,
+    watch: Callable[[Study], None] | None = None,
 ) -> StudyResult:
     """Look for a better workflow, and show on cases that no choice was made by whether it is one.
 
@@ -99,6 +102,7 @@ async def optimise(
         tools: stubs of tools that must not be called again and again
         journal: where it is recorded; by default as other runs are
         run: the id of a new study; `resume`: the study to go on with, by its own options
+        watch: called with the study when it begins; its `stop()` ends it with the front so far
 
     Raises: `BuildError`, `InputError` (also for a resumed study with another workflow or data),
     `StoreError`. A case that fails does not raise. Cancelled, it can be resumed.
@@ -127,19 +131,46 @@ async def optimise(
             proposers=tuple(each for each in proposers or _declared(spec) if not callable(each)),
             **named,
         )
-        with opening.begun(options, replicates, canaries, journal, run) as study:
-            return await study.run()
-    with opening.resumed(resume, journal) as study:
+        opened = opening.begun(options, replicates, canaries, journal, run)
+    else:
+        opened = opening.resumed(resume, journal)
+    with opened as study:
+        if watch is not None:
+            watch(study)
         return await study.run()
 
 
 def optimise_sync(*given: Any, **named: Any) -> StudyResult:
-    """`optimise` for scripts and notebooks; the same arguments. Raises: as `optimise`."""
-    return run_blocking(lambda: optimise(*given, **named))
+    """`optimise` for scripts and notebooks; the same arguments. Ctrl-C ends it with what it has
+    found so far, which can be resumed. Raises: as `optimise`.
+    """
+    return run_blocking(
+        lambda: until_interrupted(lambda watch: optimise(*given, watch=watch, **named))
+    )
+
+
+async def until_interrupted(
+    begin: Callable[[Callable[[Study], None]], Coroutine[Any, Any, StudyResult]],
+) -> StudyResult:
+    """The result of the study that `begin` runs and has watched; cancelled once, it stops."""
+    studies: list[Study] = []
+    running = asyncio.create_task(begin(studies.append))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        if not studies:
+            running.cancel()
+            raise
+        studies[0].stop()
+        return await running
 
 
 async def resume_study(
-    run: str = "last", *, journal: JournalPlace | None = None, models: ModelsLike | None = None
+    run: str = "last",
+    *,
+    journal: JournalPlace | None = None,
+    models: ModelsLike | None = None,
+    watch: Callable[[Study], None] | None = None,
 ) -> StudyResult:
     """Go on with a study whose workflow and metrics are in files.
 
@@ -150,7 +181,7 @@ async def resume_study(
         flow: AnyFlow = Flow.of(rebuild_unit(header))
     if own is not None:
         own.close()
-    return await optimise(flow, models=models, journal=journal, resume=run)
+    return await optimise(flow, models=models, journal=journal, resume=run, watch=watch)
 
 
 def read_study(run: str = "last", *, journal: JournalPlace | None = None) -> StudyResult:
@@ -158,7 +189,11 @@ def read_study(run: str = "last", *, journal: JournalPlace | None = None) -> Stu
 
     Raises: `UnknownReference`, `InputError` where it is no study or has not ended, `StoreError`.
     """
-    history = _history(run, journal)
+    return recorded_result(_history(run, journal))
+
+
+def recorded_result(history: RunHistory) -> StudyResult:
+    """The result in a record. Raises: `InputError` where it is no study or has not ended."""
     check_study(history)
     outcome = history.outcomes.get(STUDY)
     if outcome is None:
@@ -180,7 +215,16 @@ async def replay_study(
 
     Raises: `InputError` where the record does not have all of it, and as `optimise`.
     """
-    history = _history(run, journal)
+    return await replayed_study(_history(run, journal), flow, metric, proposers)
+
+
+async def replayed_study(
+    history: RunHistory,
+    flow: AnyFlow | None = None,
+    metric: MetricsLike | None = None,
+    proposers: Sequence[ProposerLike] = (),
+) -> StudyResult:
+    """As `replay_study`, of a record that was read already."""
     flow = Flow.of(rebuild_unit(history.header)) if flow is None else flow
     opening = Opening(flow, None, metric, None, None, SystemClock(), proposers, None)
     record = StudyRecord.read(history, flow.unit, opening.clock)
@@ -257,9 +301,7 @@ class Opening:
             check_study(history)
             self._check_unchanged(history)
             if history.ended is not None and history.ended.status == "succeeded":
-                raise InputError(
-                    f"the study {history.run} has ended", hint="read it: weft.read_study"
-                )
+                raise RunSucceeded(history.run)
             record = StudyRecord.reopen(opened, history.run, self.flow.unit, self.clock)
             try:
                 with self.made(record, history, own) as study:

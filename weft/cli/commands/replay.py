@@ -82,10 +82,14 @@ def replay(
         raise typer.BadParameter("expected NODE=repeat", param_hint="--confirm")
     with report_errors(debug=debug, as_json=as_json):
         from weft.cli.run.session import CommandOptions
+        from weft.cli.run.studies import replay_recorded
+        from weft.optimisation.notes import is_study
         from weft.workflow.history.recorded_workflow import rebuild_or_read_unit, rebuild_unit
 
         if node is None:
             history = _history_of(run, journal)
+            if is_study(history.header.settings):
+                raise typer.Exit(replay_recorded(history, as_json=as_json))
             unit = rebuild_or_read_unit(history.header, file)
             _warn_of_other_flow(history, unit)
             code = _replayed(history, unit, strict, as_json)

@@ -87,7 +87,10 @@ def resume(
         from weft.cli.console import stderr
         from weft.cli.reports.show import print_losses
         from weft.cli.run.session import CommandOptions
+        from weft.cli.run.studies import resume_recorded
+        from weft.optimisation.notes import is_study
         from weft.workflow.history.resume import RunSucceeded, WorkflowChanged, claim_run
+        from weft.workflow.history.run_history import find_run
 
         command = CommandOptions(
             as_json=as_json,
@@ -102,6 +105,9 @@ def resume(
         )
         confirmed = {node: _confirmation(text) for node, text in confirmations.items()}
         with journal_at(journal) as opened:
+            if is_study(opened.header(find_run(opened, run)).settings):
+                code = resume_recorded(run, opened, as_json=as_json)
+                raise typer.Exit(code)
             try:
                 claimed = claim_run(
                     opened,

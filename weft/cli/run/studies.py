@@ -1,0 +1,56 @@
+"""Recorded studies of `weft.optimise`, as `weft resume` and `weft replay` go on with them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import typer
+
+from weft.cli.console import stderr
+from weft.cli.exit_code import ExitCode
+from weft.cli.text import clean
+
+if TYPE_CHECKING:
+    from weft.core.ports.journal import Journal
+    from weft.optimisation.result import StudyResult
+    from weft.workflow.history.run_history import RunHistory
+
+
+def resume_recorded(run: str, journal: Journal, *, as_json: bool) -> ExitCode:
+    """Go on with a study to its end, or to Ctrl-C, and print what it found."""
+    from weft.optimisation.optimise import resume_study, until_interrupted
+    from weft.workflow.history.resume import RunSucceeded
+
+    try:
+        result = asyncio.run(
+            until_interrupted(lambda watch: resume_study(run, journal=journal, watch=watch))
+        )
+    except RunSucceeded as error:
+        stderr().print(clean(error.message), soft_wrap=True)
+        return ExitCode.SUCCEEDED
+    _print(result, as_json=as_json)
+    return ExitCode.SUCCEEDED if result.finished else ExitCode.INTERRUPTED
+
+
+def replay_recorded(history: RunHistory, *, as_json: bool) -> ExitCode:
+    """Search again from the record alone, without a call, and print what that finds."""
+    from weft.optimisation.optimise import recorded_result, replayed_study
+
+    result = asyncio.run(replayed_study(history))
+    _print(result, as_json=as_json)
+    before = recorded_result(history)
+    same = before.verdict == result.verdict and before.best.digest == result.best.digest
+    if not same:
+        stderr().print("the replay differs from its record", style="red")
+    return ExitCode.SUCCEEDED if same else ExitCode.FAILED
+
+
+def _print(result: StudyResult, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(result.to_json())
+        return
+    verdict = result.verdict
+    stderr().print(clean(f"{verdict.kind}: {verdict.why}"), soft_wrap=True)
+    if result.diff:
+        typer.echo(clean(result.diff))
