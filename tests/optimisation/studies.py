@@ -6,7 +6,7 @@ The model is a function of what it is asked, so that every study of it is repeat
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -47,10 +47,15 @@ def rows(count: int) -> list[dict[str, Any]]:
     ]
 
 
-def planted(gains: Mapping[str, float] = GAINS, salt: str = "") -> FakeModel:
+def planted(
+    gains: Mapping[str, float] = GAINS,
+    salt: str = "",
+    on_call: Callable[[], None] = lambda: None,
+) -> FakeModel:
     """A model that is right with a planted probability, by the seed of the call."""
 
     def answer(request: ModelRequest) -> Any:
+        on_call()
         text = request.messages[-1].content
         number = re.findall(r"q(\d+)", text)[0]
         if request.schema is None:
@@ -74,8 +79,3 @@ def flow() -> Any:
 def named(model: FakeModel) -> dict[str, FakeModel]:
     """The model by the name that the workflow has for it."""
     return {"small": model}
-
-
-def calls(models: Sequence[FakeModel]) -> int:
-    """How many requests the models have had together."""
-    return sum(len(model.requests) for model in models)

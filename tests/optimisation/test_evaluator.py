@@ -203,7 +203,7 @@ def test_candidates_draw_common_random_numbers() -> None:
                 await evaluator.outcomes(each, ["q0", "q1"], 2)
 
     asyncio.run(measured())
-    seeds: dict[str, set[Any]] = {}
+    seeds: dict[bool, set[Any]] = {}
     for request in model.requests:
         if request.schema is not None:
             text = request.messages[-1].content

@@ -19,13 +19,13 @@ import weft
 from tests.optimisation.killed_study import RUN
 from tests.optimisation.studies import FLOW, flow, named, planted, rows
 from weft.core.events import NodeFinished
+from weft.core.ids import RunId
 from weft.errors import BuildError, InputError, UnknownReference
 from weft.optimisation.candidates import Candidate, Proposal, SearchState
 from weft.optimisation.edits import SetPrompt
-from weft.optimisation.optimise import Opening, read_study, replay_study
+from weft.optimisation.optimise import read_study, replay_study
 from weft.optimisation.options import EditOption
 from weft.optimisation.result import StudyResult
-from weft.optimisation.study import Study
 from weft.testing import FakeModel
 
 KILLED = Path(__file__).with_name("killed_study.py")
@@ -50,8 +50,9 @@ def test_a_planted_improvement_is_found_and_applied() -> None:
     assert result.verdict.kind == "improved", result.verdict.why
     assert {edit.knob for edit in result.best.edits} == {"answer.prompt", "answer.schema_order"}
     assert result.front[0] == result.best
-    assert result.front[0].scores["quality"] > result.baseline.scores["quality"] + 0.3
-    assert result.front[0].figure("quality").source == "held-out"
+    figure = result.best.figure("quality")
+    assert figure is not None
+    assert (figure.source, figure.change > 0.3, figure.low > 0.2) == ("held-out", True, True)
     assert result.spent.calls == len(model.requests)
     assert set(result.spend) == {"search", "race", "held-out"}
     assert len(result.won) > len(result.lost)
@@ -69,12 +70,11 @@ def test_without_headroom_the_workflow_comes_back_as_it_was() -> None:
     assert result.best.apply(flow()).document == flow().document
 
 
-def test_latency_is_recorded_time_and_quality_is_kept() -> None:
-    """The briefer question makes the answers of `facts` no worse; nothing is faster here."""
+def test_latency_is_recorded_time() -> None:
     result = study(planted(), goal="latency", keep={"quality": 0.05, "cost_usd": 1.0})
     assert result.improve == "latency"
     assert all(figure.value is not None for figure in result.baseline.figures)
-    assert result.baseline.scores["p95_s"] > 0
+    assert (result.baseline.scores["p95_s"] or 0) > 0
 
 
 def test_a_study_is_recorded_read_and_replayed_without_a_call(tmp_path: Path) -> None:
@@ -101,9 +101,17 @@ def test_a_second_study_on_the_same_held_out_cases_is_a_second_look(tmp_path: Pa
 
 
 def test_a_study_goes_on_with_its_own_data_only(tmp_path: Path) -> None:
-    place, model = str(tmp_path / "runs.sqlite"), planted()
-    interrupted = stopped_after(60, model, place)
+    place, studies, left = str(tmp_path / "runs.sqlite"), list[Any](), [60]
+
+    def stop_soon() -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            studies[0].stop()
+
+    model = planted(on_call=stop_soon)
+    interrupted = study(model, journal=place, watch=studies.append)
     assert interrupted.verdict.kind == "unfinished"
+    assert interrupted.best == interrupted.baseline
     with pytest.raises(InputError, match="other data"):
         study(model, 124, journal=place, resume=interrupted.run)
     other = weft.loads(FLOW.replace("Facts about", "All about"))
@@ -115,31 +123,6 @@ def test_a_study_goes_on_with_its_own_data_only(tmp_path: Path) -> None:
     whole = planted()
     assert finding(result) == finding(study(whole))
     assert len(model.requests) == len(whole.requests)
-
-
-def stopped_after(calls: int, model: FakeModel, place: str) -> StudyResult:
-    """A study that is stopped, as Ctrl-C does it, during its call of this number."""
-    from weft.core.ports.clock import SystemClock
-    from weft.optimisation.study_options import StudyOptions
-
-    opening = Opening(flow(), rows(120), "exact", named(model), None, SystemClock(), (), None)
-
-    async def run() -> StudyResult:
-        with opening.begun(StudyOptions(calls=3_000), None, None, place, None) as made:
-            watch(made)
-            return await made.run()
-
-    def watch(made: Study) -> None:
-        begin = made._ledger.begin
-
-        def counted() -> None:
-            if made._ledger.calls == calls:
-                made.stop()
-            begin()
-
-        made._ledger.begin = counted
-
-    return asyncio.run(run())
 
 
 TOOLS = """\
@@ -222,7 +205,7 @@ def survives(folder: Path, seed: int, kills: int) -> None:
     journal = weft.open_journal(place)
     ends = Counter(
         each.record.digest
-        for each in journal.records(RUN)
+        for each in journal.records(RunId(RUN))
         if isinstance(each.record, NodeFinished) and each.record.digest
     )
     journal.close()
@@ -236,6 +219,21 @@ def died(folder: Path, place: str, seed: int, after: int) -> bool:
     ended = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True)
     assert ended.returncode in (0, -signal.SIGKILL), ended.stderr
     return ended.returncode != 0
+
+
+def test_ctrl_c_ends_with_the_front_so_far(tmp_path: Path) -> None:
+    place, left = str(tmp_path / "runs.sqlite"), [150]
+
+    def interrupt() -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            signal.raise_signal(signal.SIGINT)
+
+    result = study(planted(on_call=interrupt), journal=place)
+    assert result.verdict.kind == "unfinished"
+    assert result.spent.calls > 0
+    ended = study(planted(), journal=place, resume=result.run)
+    assert finding(ended) == finding(study(planted()))
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -261,7 +259,8 @@ class Rewriter:
     """Proposes one prompt that it asks a model for, after a look at some runs."""
 
     def __init__(self, context: Any, knobs: Any, *, looks: int = 2) -> None:
-        self._context, self._looks, self.seen = context, looks, []
+        self._context, self._looks = context, looks
+        self.seen: list[Any] = []
         assert "answer.prompt" in knobs
 
     calls = 20
