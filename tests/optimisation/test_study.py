@@ -70,6 +70,26 @@ def test_without_headroom_the_workflow_comes_back_as_it_was() -> None:
     assert result.best.apply(flow()).document == flow().document
 
 
+def test_an_edit_that_gains_on_canaries_is_banned() -> None:
+    """The better prompt is "right" on canaries as well: what gains there gains by the metric."""
+    hacked = [{"id": f"c{n}", "question": f"q{1_000 + n}", "expected": "so"} for n in range(40)]
+
+    def fooled(case: Any, outputs: Any) -> bool:
+        return outputs["answer"] != "no"
+
+    result = weft.optimise_sync(
+        flow(),
+        rows(160),
+        fooled,
+        models=named(planted()),
+        budget=4_000,
+        canaries=hacked,
+    )
+    assert result.splits["canaries"] == 40
+    assert "canaries" in result.spend
+    assert result.verdict.kind != "improved"
+
+
 def test_latency_is_recorded_time() -> None:
     result = study(planted(), goal="latency", keep={"quality": 0.05, "cost_usd": 1.0})
     assert result.improve == "latency"
@@ -181,7 +201,7 @@ def test_the_command_line_resumes_and_replays_a_study(tmp_path: Path) -> None:
     assert "nothing is left" in again.stderr
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_killed_anywhere_it_finds_the_same_and_repeats_no_finished_call(
     tmp_path: Path, seed: int
 ) -> None:
@@ -236,10 +256,20 @@ def test_ctrl_c_ends_with_the_front_so_far(tmp_path: Path) -> None:
     assert finding(ended) == finding(study(planted()))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(12))
 def test_no_budget_is_overrun(seed: int) -> None:
-    """Random studies of random models: calls and tokens stay below the limits, but for those under
-    way when they were reached.
+    keeps_its_budget(seed)
+
+
+@pytest.mark.slow
+def test_no_budget_of_two_hundred_studies_is_overrun() -> None:
+    for seed in range(200):
+        keeps_its_budget(seed)
+
+
+def keeps_its_budget(seed: int) -> None:
+    """A random study of a random model: calls and tokens stay below the limits, but for those of
+    calls under way when they were reached.
     """
     random = Random(seed)
     gains = {name: random.random() / 2 for name in ("base", "think", "order")}

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from weft.core.errors import ModelError
+from weft.core.errors import InputError, ModelError
 from weft.core.ids import NodeId
 from weft.core.ports import ModelClient
 from weft.core.values import Usage
@@ -75,7 +75,7 @@ class StudyContext:
     async def observe(
         self, candidate: Candidate, cases: Sequence[Case], replicates: int = 1, first: int = 0
     ) -> Sequence[ObservedRun]:
-        """See `ProposalContext`. Raises: `BudgetExceeded`."""
+        """See `ProposalContext`. Raises: `BudgetExceeded`, `InputError` for another case."""
         made = self._evaluator.flows.of(candidate)
         wanted = [(case, first + n) for case in cases for n in range(replicates)]
         async with asyncio.TaskGroup() as group:
@@ -95,7 +95,9 @@ class StudyContext:
     async def _observed(
         self, made: CandidateFlow, case: Case, replicate: int
     ) -> tuple[str, CandidateRun, Mapping[str, Any]]:
-        assert case.id in self._known, "proposers see training cases only"
+        if case.id not in self._known:
+            hint = "look at cases of `context.train`"
+            raise InputError(f"{case.id} is no training case: it will be measured on", hint=hint)
         evaluator = self._evaluator
         digest = f"seen-{digest_of_run(made, case, replicate)}"
         if digest not in evaluator.record.done:
