@@ -7,6 +7,7 @@ result, and nothing that had finished done again. Prints how many of the deaths 
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 from pathlib import Path
 
@@ -22,6 +23,7 @@ def main() -> None:
     for seed in range(asked.studies):
         with tempfile.TemporaryDirectory() as folder:
             survives(Path(folder), 1_000 + seed, asked.kills)
+        print(f"study {seed + 1} of {asked.studies}", file=sys.stderr, flush=True)
     deaths = asked.studies * asked.kills
     print(f"{deaths} deaths in {asked.studies} studies: the same result, no finished call repeated")
 

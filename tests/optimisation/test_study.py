@@ -75,7 +75,7 @@ def test_an_edit_that_gains_on_canaries_is_banned() -> None:
     hacked = [{"id": f"c{n}", "question": f"q{1_000 + n}", "expected": "so"} for n in range(40)]
 
     def fooled(case: Any, outputs: Any) -> bool:
-        return outputs["answer"] != "no"
+        return bool(outputs["answer"] != "no")
 
     result = weft.optimise_sync(
         flow(),

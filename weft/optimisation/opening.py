@@ -18,7 +18,7 @@ from weft.evaluation.metrics import MetricsLike
 from weft.evaluation.program import EvaluationProgram
 from weft.optimisation.edits.patch import AnyFlow, document_digest
 from weft.optimisation.notes import NOTES
-from weft.optimisation.propose.registry import ProposerLike, check_proposers
+from weft.optimisation.propose.registry import ProposerLike, check_proposers, named
 from weft.optimisation.record import StudyRecord, check_study
 from weft.optimisation.study import Study, StudyCases
 from weft.optimisation.study_options import (
@@ -90,8 +90,8 @@ class StudyOpening:
         """A study of the journal, from where it was."""
         with journal_or_own(journal) as (opened, own):
             history = read_history(opened, find_run(opened, run))
-            check_study(history)
             self._check_unchanged(history)
+            self._check_parts(history, offline=False)
             if history.ended is not None and history.ended.status == "succeeded":
                 raise RunSucceeded(history.run)
             record = StudyRecord.reopen(opened, history.run, self.flow.unit, self.clock)
@@ -113,6 +113,7 @@ class StudyOpening:
         """The study of a record."""
         notes = check_study(history)
         self._check_unchanged(history)
+        self._check_parts(history, offline=offline)
         recorded = record.redactor.restore(list(history.header.inputs["cases"]))
         made = [Case(**each) for each in recorded]
         count = notes["data"]["cases"]
@@ -229,8 +230,26 @@ class StudyOpening:
                 "held_out": found.held_out_digest,
                 "splits": found.sizes,
                 "options": plain_options(options),
+                "python": self._in_python,
             }
         }
+
+    @property
+    def _in_python(self) -> list[str]:
+        """The parts that exist only in this process, which must be given again."""
+        own = [named(each) for each in self._proposers if callable(each)]
+        return own if self._asked is None else [*own, f"proposer_model {self._asked.model}"]
+
+    def _check_parts(self, history: RunHistory, *, offline: bool) -> None:
+        """Raises: `InputError` where a part of the study is missing here."""
+        wanted = check_study(history)["python"]
+        if offline:  # nobody is asked
+            wanted = [name for name in wanted if not name.startswith("proposer_model ")]
+        missing = [name for name in wanted if name not in self._in_python]
+        if missing:
+            hint = f"in Python: weft.optimise(flow, ..., resume={history.run!r})"
+            what = f"the study {history.run} began with {', '.join(missing)}: give them again"
+            raise InputError(what, hint=hint)
 
     def _check_unchanged(self, history: RunHistory) -> None:
         """Raises: `InputError` for another workflow, or other data, than those of the record."""
