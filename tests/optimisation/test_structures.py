@@ -206,6 +206,7 @@ def test_a_message_of_fields_reaches_its_reader_as_lines() -> None:
     assert "\nitems: items" in request.messages[-1].content
     (sent,) = [one for one in model.requests if one.schema is not None]
     assert sent.sampling.max_tokens == 20
+    assert sent.schema is not None
     assert list(sent.schema["properties"]) == ["a", "items"]
 
 
