@@ -232,3 +232,17 @@ def test_formats_come_node_by_node_without_a_call() -> None:
     assert proposal.calls == proposer.calls == 0
     nodes = [changed(each)[0][1] for each in proposal.candidates]
     assert nodes == ["facts", "style"] * 4
+
+
+def test_a_best_candidate_whose_edits_do_not_fit_gives_way_to_the_baseline() -> None:
+    flow = weft.loads(TEXT)
+    state = state_of(flow)
+    lost = EditOption('[{"edit": "drop", "node": "nowhere"}]', "lost")
+    best = state.baseline.replace("*.structure", lost)
+    block = {state.baseline: [CaseOutcome(0.5)], best: [CaseOutcome(0.9)]}
+    state = SearchState(state.baseline, state.knobs, [block], best)
+    for kind in (StructureRules, StructureTree, MessageFormats):
+        context = context_of(flow)
+        made = asyncio.run(kind(context, {}).propose(state)).candidates
+        assert made
+        assert all(map(context.allowed, made))

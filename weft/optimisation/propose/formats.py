@@ -15,6 +15,7 @@ from weft.optimisation.edits.rename import names_in
 from weft.optimisation.propose.context import ProposalContext
 from weft.optimisation.propose.structure_rules import (
     StructuralChange,
+    fitting_or_baseline,
     is_new,
     known_documents,
 )
@@ -86,13 +87,14 @@ class MessageFormats:
     async def propose(self, state: SearchState) -> Proposal:
         """Formats for the best candidate that are no options yet, in turn of the nodes."""
         known = known_documents(self._context, state)
-        nodes = senders(self._context.flow(state.best).document)
+        best = fitting_or_baseline(self._context, state.best, state.baseline)
+        nodes = senders(self._context.flow(best).document)
         made = [list(message_formats(node, self._budgets)) for node in nodes]
         found: list[Candidate] = []
         for change in (change for turn in zip(*made, strict=True) for change in turn):
             if len(found) == self._count:
                 break
-            knob, candidate = change.on(state.best, state.knobs)
+            knob, candidate = change.on(best, state.knobs)
             is_option = dict(candidate.settings)[knob] in state.knobs[knob]
             if not is_option and is_new(self._context, candidate, known):
                 found.append(candidate)

@@ -195,8 +195,9 @@ class StructureRules:
     async def propose(self, state: SearchState) -> Proposal:
         """The cheapest changes of the best candidate that are no options yet."""
         before = self._context.calls
-        slack = slack_of(await observed(self._context, state.best, self._cases, self._most_calls))
-        found = self.changes(state, state.best, slack)
+        best = fitting_or_baseline(self._context, state.best, state.baseline)
+        slack = slack_of(await observed(self._context, best, self._cases, self._most_calls))
+        found = self.changes(state, best, slack)
         return Proposal(found[: self._count], self._context.calls - before)
 
     def changes(self, state: SearchState, parent: Candidate, slack: Slack) -> list[Candidate]:
@@ -218,7 +219,13 @@ class StructureRules:
 def known_documents(context: ProposalContext, state: SearchState) -> set[str]:
     """Digests of the documents that were measured."""
     measured = {each for block in state.blocks for each in block} | {state.baseline, state.best}
-    return {document_digest(context.flow(each).document) for each in measured}
+    fitting = (each for each in measured if context.allowed(each))
+    return {document_digest(context.flow(each).document) for each in fitting}
+
+
+def fitting_or_baseline(context: ProposalContext, parent: Candidate, base: Candidate) -> Candidate:
+    """`parent`, or `base` where its edits do not fit together: others combined them."""
+    return parent if context.allowed(parent) else base
 
 
 def is_new(context: ProposalContext, candidate: Candidate, known: set[str]) -> bool:

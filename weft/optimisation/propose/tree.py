@@ -22,6 +22,7 @@ from weft.optimisation.propose.slack import slack_of
 from weft.optimisation.propose.structure_rules import (
     StructuralChange,
     StructureRules,
+    fitting_or_baseline,
     is_new,
     known_documents,
     observed,
@@ -120,7 +121,8 @@ class StructureTree:
         chances = selection(scores, state.baseline)
         known = sum(len(options) for options in state.knobs.values())
         random = Random(f"{self._context.seed}:{len(state.blocks)}:{known}")  # noqa: S311 - repeatable
-        parent = random.choices(list(chances), list(chances.values()))[0]
+        drawn = random.choices(list(chances), list(chances.values()))[0]
+        parent = fitting_or_baseline(self._context, drawn, state.baseline)
         runs = await observed(self._context, parent, self._cases, self._most_calls)
         child = await self._asked(state, parent, scores, runs)
         if child is None:
