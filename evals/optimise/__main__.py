@@ -12,26 +12,32 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
+from typing import Final
 
 from evals.engine.rows import Lookup, Row
 from evals.optimise.cases import PLANTED
 from evals.optimise.extra import front_share, race_gain, reuse_share
 from evals.optimise.figures import rows_of
+from evals.optimise.structures import structure_rows
 from evals.optimise.studies import SYSTEMS, Study, all_systems
 from evals.results import environment, title, write_results
 from evals.sectioned import arguments
 
+_STRUCTURES: Final = "structures"
+
 
 def main() -> None:
     """Run the studies; print the table; write what was asked for."""
-    asked = arguments("optimise", "Searches on planted optima.", list(PLANTED), _more)
+    sections = [*PLANTED, _STRUCTURES]
+    asked = arguments("optimise", "Searches on planted optima.", sections, _more)
+    cases = [case for case in asked.only if case != _STRUCTURES]
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # the processes are the parallelism
         os.environ.setdefault(name, "1")
     studies, extra = (12, 8) if asked.quick else (asked.studies, 40)
     about = environment(("numpy",))
     with ProcessPoolExecutor(asked.jobs, get_context("spawn")) as pool:
         found: list[Study] = []
-        for case in asked.only:
+        for case in cases:
             begun = time.monotonic()
             for some in pool.map(partial(all_systems, case, studies), range(studies)):
                 found += some
@@ -39,7 +45,8 @@ def main() -> None:
                 write_results(asked.json, rows_of(found), about)
             print(f"{case} took {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
         rows = rows_of(found)
-        rows += _extra_rows(pool.map, asked.only, extra)
+        rows += _extra_rows(pool.map, cases, extra) if cases else []
+    rows += structure_rows(extra) if _STRUCTURES in asked.only else []
     print(f"\n{title(about)}\n")
     print(_table(rows))
     if asked.json:
@@ -90,6 +97,11 @@ def _table(rows: list[Row]) -> str:
         f"{row.system} {row.metric}: {row.value:.3f}"
         for row in rows
         if row.metric.startswith("hypervolume") or row.system in ("race", "full_grid")
+    ]
+    lines += [
+        f"{row.case} {row.system} {row.metric}: {row.value:.3f}"
+        for row in rows
+        if row.case in ("structure", "formats")
     ]
     return "\n".join(lines)
 

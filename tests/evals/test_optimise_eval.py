@@ -10,6 +10,7 @@ from evals.optimise.cases import PLANTED
 from evals.optimise.extra import RACE_SHARE, race_gain
 from evals.optimise.figures import rows_of
 from evals.optimise.planted import BASELINE, CANDIDATES, CASES, PlantedModel
+from evals.optimise.structures import PlantedProgram, structure_study
 from evals.optimise.studies import BUDGET, SYSTEMS, planted, study
 
 
@@ -71,3 +72,13 @@ def test_a_race_finds_what_the_full_grid_finds_for_less() -> None:
     gains = [race_gain(number) for number in range(6)]
     assert RACE_SHARE < 1
     assert sum(raced for raced, _ in gains) > 0.8 * sum(whole for _, whole in gains)
+
+
+@pytest.mark.slow
+def test_the_planted_verifier_is_found_sooner_by_slack_than_at_random() -> None:
+    program = PlantedProgram(1)
+    assert 0.3 < program.clock.run(program.measure(program.state.baseline))[0] < 0.9
+    _, trials, calls = structure_study(1, shuffled=False)
+    _, random_trials, random_calls = structure_study(1, shuffled=True)
+    assert trials < random_trials
+    assert calls < random_calls

@@ -173,6 +173,14 @@ def random_edit(random: Random, flow: weft.Flow) -> dict[str, Any]:
         "set_samples": {"samples": random.randint(1, 4)},
         "set_width": {"width": random.choice((1, 2, None))},
         "set_schema_order": {"order": random.choice((["why"], ["answer"], ["no"]))},
+        "set_message_format": random.choice(
+            (
+                {"format": "text", "max_tokens": 20},
+                {"format": "keywords"},
+                {"format": "fields", "fields": ["facts", "why"], "max_tokens": 99},
+                {"format": "fields"},
+            )
+        ),
         "insert_verifier": {"prompt": random.choice(texts)},
         "insert_revise": {"prompt": random.choice(texts), "model": "big"},
         "wrap_vote": {"samples": random.randint(2, 4)},

@@ -275,6 +275,7 @@ def _trace_data(result: CaseResult, item: _Item) -> dict[str, Any]:
             "value": node.outcome.value,
             "wall_s": sum(each.seconds(0.0) for each in node.phases),
             "tokens": node.usage.tokens,
+            "completion_tokens": node.usage.completion_tokens,
         }
         for place, node in item.inside.items()
         if node.outcome is not None

@@ -23,6 +23,7 @@ from weft.optimisation.edits import (
     Patch,
     SetDecoder,
     SetDemonstrations,
+    SetMessageFormat,
     SetModel,
     SetPrompt,
     SetSamples,
@@ -46,6 +47,7 @@ FITTING: tuple[Edit, ...] = (
     SetDecoder(node="short/do", temperature=0.5, max_tokens=20),
     SetWidth(node="notes", width=1),
     SetSchemaOrder(node="answer", order=["why"]),
+    SetMessageFormat(node="notes/note", format="fields", fields=["answer", "why"], max_tokens=50),
     InsertVerifier(node="rating", prompt="Is {{ answer }} right?", model="big"),
     InsertRevise(node="short/do", prompt="Shorter: {{ answer }}"),
     WrapVote(node="rating", samples=3),
@@ -90,7 +92,7 @@ def test_an_edit_is_the_same_after_json(edit: Edit) -> None:
 
 def test_every_edit_has_a_case_here() -> None:
     assert {edit.edit for edit in FITTING} == EDITS.keys() - {"set_samples"}
-    assert len(edits_schema()["items"]["oneOf"]) == len(EDITS) == 16
+    assert len(edits_schema()["items"]["oneOf"]) == len(EDITS) == 17
 
 
 def test_an_edit_leaves_its_document_as_it_is() -> None:

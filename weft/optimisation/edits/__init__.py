@@ -4,6 +4,7 @@ from weft.optimisation.edits.catalogue import EDITS, edits_schema, read_edits
 from weft.optimisation.edits.edit import Edit
 from weft.optimisation.edits.error import EditError
 from weft.optimisation.edits.insertions import InsertRevise, InsertVerifier, WrapCascade, WrapVote
+from weft.optimisation.edits.messages import SetMessageFormat
 from weft.optimisation.edits.patch import (
     AppliedPatch,
     Patch,
@@ -39,6 +40,7 @@ __all__ = [
     "Patch",
     "SetDecoder",
     "SetDemonstrations",
+    "SetMessageFormat",
     "SetModel",
     "SetPrompt",
     "SetSamples",

@@ -12,6 +12,7 @@ from weft.core.suggestion import suggestion
 from weft.optimisation.edits.edit import Edit
 from weft.optimisation.edits.error import EditError
 from weft.optimisation.edits.insertions import InsertRevise, InsertVerifier, WrapCascade, WrapVote
+from weft.optimisation.edits.messages import SetMessageFormat
 from weft.optimisation.edits.settings import (
     SetDecoder,
     SetDemonstrations,
@@ -27,7 +28,7 @@ EDITS: Final[Mapping[str, type[Edit]]] = {
     kind.model_fields["edit"].default: kind
     for kind in (
         *(SetPrompt, SetDemonstrations, SetModel, SetDecoder, SetSamples, SetWidth, SetSchemaOrder),
-        *(InsertVerifier, InsertRevise, WrapVote, WrapCascade),
+        *(SetMessageFormat, InsertVerifier, InsertRevise, WrapVote, WrapCascade),
         *(Split, Fuse, Parallelise, Drop, Hoist),
     )
 }
@@ -43,6 +44,7 @@ _AnyEdit = Annotated[
     | SetSamples
     | SetWidth
     | SetSchemaOrder
+    | SetMessageFormat
     | InsertVerifier
     | InsertRevise
     | WrapVote

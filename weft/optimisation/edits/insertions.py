@@ -14,6 +14,8 @@ from weft.optimisation.edits.edit import Edit
 from weft.optimisation.edits.rename import names_in
 from weft.workflow.document.spec.fields import optional
 
+NOT_ONE_CALL: Final = ("samples", "think", "agent", "conversation", "tools")
+"""Keys of model nodes that are not one call with one answer."""
 _AROUND: Final = ("when", "after", "fallback", "degrade", "description", "weight", "cache")
 """Keys that stay with the original when its call is made again in another place."""
 _MAJORITY: Final = "weft.optimisation.edits.votes:majority"
@@ -38,7 +40,7 @@ class InsertVerifier(Edit):
     model: str | None = optional("The judge: a name under `models`; else the node's own.")
 
     def change(self, draft: DocumentDraft) -> None:
-        place = _asked_once(draft, self.node)
+        place = asked_once(draft, self.node)
         _needs_answer(draft, self)
         if not place.raw.get("prompt"):
             draft.fail("it has no `prompt` to repeat", self.node, "write a prompt")
@@ -67,7 +69,7 @@ class InsertRevise(Edit):
     model: str | None = optional("A name under `models`; else the node's own.")
 
     def change(self, draft: DocumentDraft) -> None:
-        place = _asked_once(draft, self.node)
+        place = asked_once(draft, self.node)
         _needs_answer(draft, self)
         name = draft.fresh(f"{place.key}_draft")
         revised = {key: value for key, value in _again(place.raw).items() if key in _OF_ANSWER}
@@ -89,7 +91,7 @@ class WrapVote(Edit):
     samples: int = Field(default=5, description="How many answers.", ge=2, le=1000)
 
     def change(self, draft: DocumentDraft) -> None:
-        place = _asked_once(draft, self.node)
+        place = asked_once(draft, self.node)
         name = _sampled(draft, place, self.samples)
         vote = {"reduce": _MAJORITY, "over": f"{{{{ {name} }}}}"}
         draft.wrap(place, name, {place.key: vote})
@@ -110,7 +112,7 @@ class WrapCascade(Edit):
     )
 
     def change(self, draft: DocumentDraft) -> None:
-        place = _asked_once(draft, self.node)
+        place = asked_once(draft, self.node)
         dear = {**_again(place.raw), "model": self.model}
         name = _sampled(draft, place, self.samples)
         vote = draft.fresh(f"{place.key}_vote")
@@ -128,10 +130,10 @@ _OF_ANSWER: Final = frozenset(
 """Keys of a call that a revision of its answer has as well."""
 
 
-def _asked_once(draft: DocumentDraft, address: str) -> NodePlace:
+def asked_once(draft: DocumentDraft, address: str) -> NodePlace:
     """A model node that makes one call, with a name. Raises: `EditError`."""
     place = draft.place(address, "model")
-    for key in ("samples", "think", "agent", "conversation", "tools"):
+    for key in NOT_ONE_CALL:
         if place.raw.get(key):
             draft.fail(f"it has `{key}`", address, "such a node is not one call with one answer")
     draft.check_not_replacement(place)
