@@ -15,7 +15,9 @@ from typer.testing import CliRunner
 
 from tests.cli.hostile import FORBIDDEN
 from tests.golden_files import assert_golden
+from weft import cases, evaluate_sync, load
 from weft.cli.main import app
+from weft.testing import FakeModel
 from weft.workflow import json_schema
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -280,6 +282,21 @@ def test_init_in_a_folder_that_has_one_of_its_files_writes_none(folder: Path) ->
     refused = weft("init")
     assert refused.exit_code == 2
     assert not (folder / "workflow.yaml").exists()
+
+
+def test_init_writes_an_example_with_data_that_can_be_evaluated(folder: Path) -> None:
+    made = weft("init", "new", "--example", "reviews")
+    assert made.exit_code == 0
+    assert "try: weft eval new/workflow.yaml" in made.stdout
+    happy = {str(case.inputs["text"]): case.expected for case in cases("new/reviews.jsonl")}
+    assert len(happy) == 600
+    model = FakeModel(
+        lambda asked: json.dumps(
+            {"reason": "-", "sentiment": happy[str(asked.messages[-1].content)]}
+        )
+    )
+    result = evaluate_sync(load("new/workflow.yaml"), models={"small": model}, limit=20)
+    assert (len(result.cases), result.score) == (20, 1.0)
 
 
 def test_schema_is_the_workflows_schema() -> None:

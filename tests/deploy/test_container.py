@@ -19,7 +19,7 @@ from tests.integration.test_wheel import wheels  # noqa: F401 - a fixture
 _WORKFLOWS = Path("/srv/weft/workflows")
 _NOWHERE = "postgresql://nobody@127.0.0.1:9/x"
 _KEY = "k3y-of-a-client-0123456789abcdef"
-_STARTER = chart.ROOT / "weft" / "cli" / "starter"
+_STARTER = chart.ROOT / "weft" / "cli" / "starter" / "first"
 
 
 @pytest.fixture(scope="module")

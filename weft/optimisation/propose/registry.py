@@ -15,7 +15,11 @@ ProposerMaker: TypeAlias = Callable[..., Proposer]
 """Called with a `ProposalContext`, the study's `KnobOptions`, and options by name."""
 ProposerLike: TypeAlias = "str | Mapping[str, Any] | ProposerMaker"
 """A name, a mapping `{name: NAME, OPTION: VALUE}`, or a class or function that makes one."""
-PROPOSERS: Final[dict[str, str]] = {}
+PROPOSERS: Final[dict[str, str]] = {
+    "aflow": "tree:StructureTree",
+    "formats": "formats:MessageFormats",
+    "structure": "structure_rules:StructureRules",
+}
 """`module:class` by name. A study tries declared knobs without any of them."""
 _PACKAGE: Final = "weft.optimisation.propose"
 
