@@ -1,0 +1,84 @@
+"""`python -m evals.optimise_reviews [--quick] [--json FILE]`.
+
+Studies of the example that `weft init --example reviews` writes: a classifier of real reviews on
+the embedded model, with its own knobs and budget, through `weft.optimise`. Studies differ in the
+seed of their search; the splits, and so the held-out cases, are those of the data: that studies
+agree says nothing about other data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import weft
+from evals.engine.rows import Row
+from evals.results import environment, title, write_results
+from weft.cli.main import app
+
+STUDIES: Final = 5
+CASE: Final = "reviews"
+
+
+def studies(count: int, folder: Path) -> Iterator[weft.StudyResult]:
+    """The studies, each unrecorded; the example is written to `folder`."""
+    app(["init", str(folder), "--example", "reviews"], standalone_mode=False)
+    for seed in range(count):
+        flow = weft.load(folder / "workflow.yaml")
+        yield weft.optimise_sync(flow, seed=seed, journal=folder / f"study{seed}.db")
+
+
+def rows(found: Sequence[weft.StudyResult]) -> Iterator[Row]:
+    """Of each study, by number, and how many of them found an improvement."""
+    for number, study in enumerate(found):
+        for system, member in (("baseline", study.baseline), ("best", study.best)):
+            for figure in member.figures:
+                if figure.value is None:
+                    continue
+                name, unit = figure.name, {"quality": "share", "cost_usd": "usd"}.get(figure.name)
+                yield Row(f"{CASE}_{number}", system, name, figure.value, unit or "s")
+                if system == "best":
+                    for edge in ("change", "low", "high"):
+                        value = getattr(figure, edge)
+                        yield Row(f"{CASE}_{number}", system, f"{name}_{edge}", value, unit or "s")
+        about = {
+            "p": (study.verdict.p, "p"),
+            "detectable": (study.verdict.detectable, "share"),
+            "held_out": (float(study.verdict.cases), "cases"),
+            "calls": (float(study.spent.calls), "calls"),
+            "wall": (study.wall_s, "s"),
+        }
+        for metric, (value, unit) in about.items():
+            if value is not None:
+                yield Row(f"{CASE}_{number}", "study", metric, value, unit)
+    share = sum(study.improved for study in found) / len(found)
+    yield Row(CASE, "study", "improved_share", share, "share")
+
+
+def main() -> int:
+    """Run the studies, and write what they found."""
+    parser = argparse.ArgumentParser(prog="python -m evals.optimise_reviews", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one study instead of five")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all rows there")
+    asked = parser.parse_args()
+    about = environment()
+    print(title(about))
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for study in studies(1 if asked.quick else STUDIES, Path(folder)):
+            found.append(study)
+            was, now = study.baseline.scores["quality"], study.best.scores["quality"]
+            edits = "; ".join(edit.label for edit in study.best.edits) or "as it was"
+            print(f"{study.verdict}: {was:.3f} -> {now:.3f}, {study.wall_s:.0f} s, {edits}")
+    made = list(rows(found))
+    if asked.json is not None:
+        write_results(asked.json, made, about)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
