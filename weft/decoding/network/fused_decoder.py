@@ -168,7 +168,7 @@ class FusedLayer(nn.Module):  # type: ignore[misc]
         rows = joined.view(tokens, -1, self._head_dim)
         turned = torch.addcmul(rows * state.cos, rows.roll(self._head_dim // 2, -1), state.sin)
         query, entry = turned.tensor_split((rows.shape[1] - 2 * self._kv_heads,), 1)
-        state.cache.write(self.number, state.places, entry.reshape(tokens, -1))
+        state.cache.write(self.number, state.places, entry)
         query = query.view(tokens, self._kv_heads, -1, self._head_dim)
         found = linears.out.forward(self._attend(query, state))
         pair = torch.addcmul(pair, found.unsqueeze(1), state.signs)

@@ -3,12 +3,46 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sized
+import threading
+from collections.abc import Iterator, Sized
+from contextlib import contextmanager
 from copy import copy
 from typing import Protocol
 
 from weft.core.errors import ModelUnavailable, WeftError
 from weft.core.ports.model import ModelEvent, ModelRequest
+
+_HELD = threading.local()
+_Events = list[tuple["Ticket", ModelEvent | WeftError]]
+
+
+@contextmanager
+def held_events() -> Iterator[None]:
+    """What this thread puts within reaches its loops at the end, each loop at once.
+
+    A loop that is woken wants the interpreter and a core: one time for each row of a batch, that
+    takes longer than choosing their tokens.
+    """
+    held: dict[asyncio.AbstractEventLoop, _Events] = {}
+    _HELD.by_loop = held
+    try:
+        yield
+    finally:
+        _HELD.by_loop = None
+        for loop, events in held.items():
+            _deliver(loop, events)
+
+
+def _deliver(loop: asyncio.AbstractEventLoop, events: _Events) -> None:
+    def arrive() -> None:
+        for ticket, event in events:
+            ticket.take_in(event)
+
+    try:
+        loop.call_soon_threadsafe(arrive)
+    except RuntimeError:  # that loop is closed, and with it the streams
+        for ticket, _ in events:
+            ticket.cancelled = True
 
 
 class Ticket:
@@ -24,11 +58,16 @@ class Ticket:
         self._events: asyncio.Queue[ModelEvent | WeftError] = asyncio.Queue()
 
     def put(self, event: ModelEvent | WeftError) -> None:
-        """Pass an event to the calling loop. Callable from any thread."""
-        try:
-            self._loop.call_soon_threadsafe(self._events.put_nowait, event)
-        except RuntimeError:  # that loop is closed, and with it the stream
-            self.cancelled = True
+        """Pass an event to the calling loop, or keep it for `held_events`. For any thread."""
+        held: dict[asyncio.AbstractEventLoop, _Events] | None = getattr(_HELD, "by_loop", None)
+        if held is None:
+            _deliver(self._loop, [(self, event)])
+        else:
+            held.setdefault(self._loop, []).append((self, event))
+
+    def take_in(self, event: ModelEvent | WeftError) -> None:
+        """Let `get` return an event. Called in the loop."""
+        self._events.put_nowait(event)
 
     async def get(self) -> ModelEvent:
         """The next event. Raises the error that ended the request, if any.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from weft.core.errors import ModelRequestError, ModelTimeout, WeftError
 from weft.core.ports.model import ConcurrentAttention
-from weft.serving.local.ticket import Ticket, converted
+from weft.serving.local.ticket import Ticket, converted, held_events
 
 if TYPE_CHECKING:
     from weft.serving.local.ticket import ModelBatcher
@@ -96,10 +96,11 @@ class ModelThread:
             batcher.add(*tickets)
 
     def _step(self, batcher: ModelBatcher) -> None:
-        try:
-            batcher.step()
-        except BaseException as error:  # noqa: BLE001 - converted for all that wait
-            batcher.abort(converted("the model failed", error))
+        with held_events():
+            try:
+                batcher.step()
+            except BaseException as error:  # noqa: BLE001 - converted for all that wait
+                batcher.abort(converted("the model failed", error))
 
     def _refuse(self, arrived: list[tuple[Ticket, ...]], error: WeftError) -> None:
         for ticket in (ticket for tickets in arrived for ticket in tickets):
