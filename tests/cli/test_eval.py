@@ -30,6 +30,15 @@ def test_it_prints_scores_intervals_failures_and_the_run(monkeypatch: pytest.Mon
     assert "total: ToolRaised: add raised ValueError: three" in ended.stdout
 
 
+def test_failures_for_one_reason_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    sums_folder(Path.cwd(), 9)
+    monkeypatch.setenv("WEFT_TEST_BROKEN", "2")
+    ended = typed("eval", *GIVEN, "--replicates", "2")
+    lines = [line for line in ended.stdout.splitlines() if line.startswith("failed")]
+    assert len(lines) == 1, ended.output
+    assert "[0] and 1 more  total: ToolRaised" in lines[0]
+
+
 def test_a_fall_below_the_baseline_ends_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
     sums_folder(Path.cwd(), 9)
     first = typed("eval", *GIVEN, "--baseline", "last", "--fail-if-worse")

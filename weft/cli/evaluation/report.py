@@ -83,12 +83,21 @@ def _spent(result: EvaluationResult) -> Iterator[str]:
 
 
 def _print_cases(console: Console, result: EvaluationResult, status: str, style: str) -> None:
-    found = [case for case in result.cases if case.status == status]
-    for case in found[:_MOST]:
-        line = Text(f"{status} ", style).append(_named(case, result.replicates), "default")
-        console.print(line.append(one_line(case.reason, _WIDTH), "dim"), soft_wrap=True)
-    if len(found) > _MOST:
-        console.print(f"… and {len(found) - _MOST:,} more {status}; --json has them all")
+    """Cases of one status: those with one reason on one line."""
+    found: dict[str, list[CaseResult]] = {}
+    for case in result.cases:
+        if case.status == status:
+            found.setdefault(case.reason, []).append(case)
+    shown = list(found.items())[:_MOST]
+    for reason, (first, *others) in shown:
+        named = _named(first, result.replicates)
+        if others:
+            named = f"{named.rstrip()} and {len(others):,} more  "
+        line = Text(f"{status} ", style).append(named, "default")
+        console.print(line.append(one_line(reason, _WIDTH), "dim"), soft_wrap=True)
+    hidden = sum(map(len, found.values())) - sum(len(cases) for _, cases in shown)
+    if hidden:
+        console.print(f"… and {hidden:,} more {status}; --json has them all")
 
 
 def _print_unscored(console: Console, result: EvaluationResult) -> None:
