@@ -80,7 +80,9 @@ LONG_GOLD = "the treaty was signed in the old harbour"
 
 
 @pytest.mark.parametrize(("split", "found"), [("held_out", ["a"]), ("train", [])])
-def test_a_long_answer_is_a_leak_by_itself_unless_train_has_it(split: str, found: list) -> None:
+def test_a_long_answer_is_a_leak_by_itself_unless_train_has_it(
+    split: str, found: list[str]
+) -> None:
     cases = [Case("a", {"q": "where"}, LONG_GOLD, split="held_out"), *data(1)]
     cases.append(Case("b", {"q": "which"}, LONG_GOLD if split == "train" else "x", split="train"))
     leaks = leaks_of(prompt(f"Note that {LONG_GOLD.upper()}."), cases)

@@ -147,25 +147,26 @@ def leaks_of(patch: Patch, cases: Sequence[Case], before: Iterable[str] = ()) ->
 
 def words_of(value: Any) -> Words:
     """The words and numbers of all texts of `value`, without case and width, in order."""
-    text = unicodedata.normalize("NFKC", "\n".join(_texts(value))).casefold()
+    text = unicodedata.normalize("NFKC", "\n".join(texts_of(value))).casefold()
     return tuple(re.findall(r"\w+", text))
 
 
 def _parts_of(edit: Mapping[str, Any]) -> Iterator[str]:
     """The texts of an edit to scan one by one: each demonstration, and all else together."""
     for each in edit.get("demonstrations", ()):
-        yield "\n".join(_texts(each))
+        yield "\n".join(texts_of(each))
     skipped = ("edit", "node", "demonstrations")
-    yield "\n".join(_texts({key: each for key, each in edit.items() if key not in skipped}))
+    yield "\n".join(texts_of({key: each for key, each in edit.items() if key not in skipped}))
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts_of(value: Any) -> Iterator[str]:
+    """All texts and numbers in `value`, in order; no keys."""
     if isinstance(value, Mapping):
         for each in value.values():
-            yield from _texts(each)
+            yield from texts_of(each)
     elif isinstance(value, list | tuple):
         for each in value:
-            yield from _texts(each)
+            yield from texts_of(each)
     elif value is not None:
         yield str(value)
 
