@@ -358,3 +358,13 @@ def test_mistakes_are_named() -> None:
     with pytest.raises(UnknownReference):
         weft.optimise_sync(flow(), rows(80), "exact", models={"big": model})
     assert not model.requests
+
+
+def test_a_study_refuses_a_candidate_that_shows_a_held_out_case() -> None:
+    leaking = FLOW.replace("Think, then answer", "q1 is a1. Think, then answer")
+    result = weft.optimise_sync(
+        weft.loads(leaking), rows(120), "exact", models=named(planted()), budget=3_000
+    )
+    (leak,) = result.leaks
+    assert (leak.place, leak.case, leak.split) == ("set_prompt answer", "q1", "held_out")
+    assert not any("q1 is a1" in member.diff for member in (*result.front, result.best))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,9 +16,12 @@ from weft.evaluation.result import CaseResult
 from weft.optimisation.call_bound import call_bound
 from weft.optimisation.candidates import Candidate
 from weft.optimisation.edits.error import EditError
-from weft.optimisation.edits.patch import AnyFlow, document_digest
+from weft.optimisation.edits.patch import AnyFlow, Patch, document_digest
+from weft.optimisation.leaks import LeakScan, texts_of
 from weft.optimisation.options import patch_of
+from weft.optimisation.result import Leak
 from weft.workflow import Flow
+from weft.workflow.document.rewrite import plain_document
 
 PLACE = f"{CASES}[0]/{RUN}"
 """The workflow under test, in the evaluation of one case."""
@@ -45,21 +48,30 @@ class CandidateFlows:
 
     program: EvaluationProgram
     calls_per_case: int
+    cases: Sequence[Case] = ()
+    """Of all splits: what edits show of dev and held_out is a leak, and they are refused."""
+    leaks: list[Leak] = field(default_factory=list)
     _flows: dict[Candidate, CandidateFlow | EditError] = field(default_factory=dict)
     _by_digest: dict[str, CandidateFlow] = field(default_factory=dict)
     _bounds: dict[tuple[str, str], int | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.base: AnyFlow = Flow.of(self.program.unit)
+        self._scan = LeakScan(self.cases)
+        written = plain_document(self.base.document)
+        written.pop("optimise", None)  # options of knobs are not in the workflow yet
+        self._before = tuple(texts_of(written))
         self._notes = {NOTES: self.program.notes()[NOTES]}
         judges = [m for m in self.program.metrics if m.function is None and judge_name(m)]
         self._judged = 2 * 2 * len(judges)  # in both orders, each with a repair
 
     def of(self, candidate: Candidate) -> CandidateFlow:
-        """The workflow of a candidate. Raises: `EditError` where its edits do not fit."""
+        """The workflow of a candidate. Raises: `EditError` where its edits leak or do not fit."""
         if candidate not in self._flows:
             try:
-                self._flows[candidate] = self._made(patch_of(candidate).apply(self.base))
+                patch = patch_of(candidate)
+                self._refuse_leaks(patch)
+                self._flows[candidate] = self._made(patch.apply(self.base))
             except EditError as error:
                 self._flows[candidate] = error
         found = self._flows[candidate]
@@ -74,6 +86,15 @@ class CandidateFlows:
         except EditError:
             return False
         return True
+
+    def _refuse_leaks(self, patch: Patch) -> None:
+        found = self._scan.leaks(patch, self._before)
+        self.leaks += [each for each in found if each not in self.leaks]
+        if found:
+            leak = found[0]
+            edit, _, node = leak.place.partition(" ")
+            said = f"it shows {leak.what}: case {leak.case} of {leak.split}"
+            raise EditError(said, edit=edit, node=node, hint="show cases of train only")
 
     def _made(self, flow: AnyFlow) -> CandidateFlow:
         digest = document_digest(flow.document)

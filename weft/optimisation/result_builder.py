@@ -85,6 +85,7 @@ class ResultBuilder:
             candidates=self._measured(report),
             won=tuple(each for each in changes if each.after > each.before),
             lost=tuple(each for each in changes if each.after < each.before),
+            leaks=tuple(self.evaluator.flows.leaks),
             proposers=tuple(
                 ProposerNote(each.name, each.candidates, each.dropped, each.spent)
                 for each in study.counted

@@ -73,6 +73,11 @@ class StudyCases:
         }
 
     @property
+    def every(self) -> tuple[Case, ...]:
+        """The cases of all splits, without canaries."""
+        return (*self.train, *self.development, *self.held_out)
+
+    @property
     def held_out_digest(self) -> str:
         """What names the held-out cases, in any order and study."""
         return digest_of(sorted(self.held_out, key=lambda case: case.id))
@@ -156,7 +161,7 @@ class Study:
         )
         self._take_spent()
         self._budget = StudyBudget(options.calls, limits=options.budget)
-        self.flows = CandidateFlows(self.program, options.calls_per_case)
+        self.flows = CandidateFlows(self.program, options.calls_per_case, self.cases.every)
         slots = RunSlots(options.slots, options.workers, self._slot_limits())
         self._evaluator = DocumentEvaluator(
             self.flows,
