@@ -25,7 +25,7 @@ from evals.engine.rows import Row
 from evals.results import environment, title, write_results
 from evals.sectioned import arguments
 from weft.core.ports import ModelRequest
-from weft.optimisation.objectives import quantile_of
+from weft.evaluation.statistics import quantile_of
 from weft.optimisation.prediction import predict
 from weft.optimisation.table import OutcomeTable
 from weft.testing import FakeModel, Reply
