@@ -1,6 +1,6 @@
 """What an evaluation costs for each result, beside a bare asyncio loop; and what kills leave of it.
 
-    python -m evals.evaluate [--quick] [--only overhead,kills] [--json FILE]
+    python -m evals.evaluate [--quick] [--cases N] [--only overhead,kills] [--json FILE]
 
 `overhead`: `asyncio` calls the same fake model behind a semaphore and compares the answer; it keeps
 no record, no budget and no seeds. `asyncio_recorded` also writes and flushes a line for each
@@ -12,6 +12,7 @@ model answers at once (`cases_10000x3`), or after 100 ms (`cases_10000x3_100ms`)
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import os
@@ -79,26 +80,26 @@ class EvaluationRow:
 
 def main() -> None:
     """Measure, print, and write the rows."""
-    asked = arguments("evaluate", __doc__ or "", SECTIONS)
+    asked = arguments("evaluate", __doc__ or "", SECTIONS, _more)
     about = environment()
     print(title(about))
     rows: list[EvaluationRow] = []
-    sections = {"overhead": overhead, "kills": kills}
+    sections = {"overhead": (measured, 500), "kills": (kills, 100)}
     for name in asked.only:
-        for row in sections[name](quick=asked.quick):
+        section, few = sections[name]
+        for row in section(few if asked.quick else asked.cases):
             print(f"{row.case:24} {row.system:18} {row.metric:18} {row.value:12,.4g} {row.unit}")
             rows.append(row)
     if asked.json is not None:
         write_results(asked.json, rows, about)
 
 
-def overhead(*, quick: bool) -> Iterator[EvaluationRow]:
-    """Wall and processor milliseconds of each result."""
-    yield from measured(500 if quick else 10_000)
+def _more(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--cases", type=int, default=10_000, help="cases of the data set")
 
 
 def measured(count: int) -> Iterator[EvaluationRow]:
-    """The rows of `overhead` for so many cases."""
+    """Wall and processor milliseconds of each result, for so many cases."""
     rows = [{"question": f"q{n}", "expected": f"q{n}"} for n in range(count)]
     for answer_s, suffix in ((0.0, ""), (0.1, "_100ms")):
         case = f"cases_{count}x{REPLICATES}{suffix}"
@@ -165,9 +166,9 @@ def _weft(rows: list[dict[str, str]], answer_s: float, journal: str | None) -> f
     return found.score
 
 
-def kills(*, quick: bool) -> Iterator[EvaluationRow]:
+def kills(count: int) -> Iterator[EvaluationRow]:
     """Results, results that are missing, and cases that ran again though they had finished."""
-    count, deaths = (100, 3) if quick else (10_000, 20)
+    deaths = 3 if count < 1_000 else 20
     with tempfile.TemporaryDirectory() as name:
         folder, draw = Path(name), random.Random(1)
         (folder / "sums.yaml").write_text(SUMS, encoding="utf-8")

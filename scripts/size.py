@@ -25,7 +25,7 @@ BUDGET: Final[dict[str, tuple[int, int]]] = {
     "weft/decoding": (152, 24_700),
     "weft/durability": (52, 9_200),
     "weft/engine": (40, 6_900),
-    "weft/evaluation": (20, 2_960),
+    "weft/evaluation": (22, 3_000),
     "weft/optimisation": (55, 8_000),
     "weft/planner": (45, 7_600),
     "weft/reasoning": (108, 14_300),

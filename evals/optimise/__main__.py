@@ -39,14 +39,19 @@ def main() -> None:
         found: list[Study] = []
         for case in cases:
             begun = time.monotonic()
-            for some in pool.map(partial(all_systems, case, studies), range(studies)):
+            numbers = range(asked.first_seed, asked.first_seed + studies)
+            for some in pool.map(partial(all_systems, case, studies, asked.first_seed), numbers):
                 found += some
             if asked.json:  # a run that is stopped leaves the cases that it has ended
                 write_results(asked.json, rows_of(found), about)
             print(f"{case} took {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
         rows = rows_of(found)
+<<<<<<< HEAD
         rows += _extra_rows(pool.map, cases, extra) if cases else []
     rows += structure_rows(extra) if _STRUCTURES in asked.only else []
+=======
+        rows += _extra_rows(pool.map, asked.only, asked.first_seed, extra)
+>>>>>>> proof
     print(f"\n{title(about)}\n")
     print(_table(rows))
     if asked.json:
@@ -57,21 +62,26 @@ def main() -> None:
 
 def _more(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--studies", type=int, default=200, help="studies a case and system")
+    parser.add_argument("--first-seed", type=int, default=0, help="of the first study of a case")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
 
 
 def _extra_rows(
-    apply: Callable[..., Iterable[tuple[float, float]]], cases: Iterable[str], studies: int
+    apply: Callable[..., Iterable[tuple[float, float]]],
+    cases: Iterable[str],
+    first: int,
+    studies: int,
 ) -> Iterator[Row]:
-    shares = list(apply(front_share, range(studies)))
-    races = list(apply(race_gain, range(studies)))
+    shares = list(apply(front_share, range(first, first + studies)))
+    races = list(apply(race_gain, range(first, first + studies)))
     yield Row("additive", "weft", "hypervolume_share", fmean(one for one, _ in shares), "share")
     yield Row("additive", "weft", "hypervolume_calls", fmean(one for _, one in shares), "share")
     gains = [fmean(column) for column in zip(*races, strict=True)]
     yield Row("additive", "race", "gain_at_0.4", gains[0], "score")
     yield Row("additive", "full_grid", "gain", gains[1], "score")
     for case in cases:
-        ratios = [reuse_share(case, number) for number in range(max(1, studies // 4))]
+        numbers = range(first, first + max(1, studies // 4))
+        ratios = [reuse_share(case, number) for number in numbers]
         yield Row(case, "weft", "calls_over_no_reuse", fmean(ratios), "x")
 
 

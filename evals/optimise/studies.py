@@ -100,10 +100,10 @@ def study(case: str, system: str, number: int, reuse: Reuse = "node") -> Study:
     )
 
 
-def all_systems(case: str, studies: int, number: int) -> list[Study]:
-    """All systems on one model; every fifth time also with the reuse of the publications."""
+def all_systems(case: str, studies: int, first: int, number: int) -> list[Study]:
+    """All systems on one model; the first fifth also with the reuse of the publications."""
     found = [study(case, system, number) for system in SYSTEMS]
-    if number < max(8, studies // 5):
+    if number - first < max(8, studies // 5):
         for system, reuse in PUBLISHED.items():
             own = study(case, system, number, reuse)
             found.append(replace(own, system=f"{system}_as_published"))

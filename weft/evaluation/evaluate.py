@@ -15,6 +15,7 @@ from weft.core.keywords import check_keywords
 from weft.engine.analysis.trace import Trace
 from weft.evaluation.case import SHARES
 from weft.evaluation.dataset import DataLike, Dataset, cases
+from weft.evaluation.garbage import rare_collections
 from weft.evaluation.metrics import MetricsLike, from_here, metrics_of
 from weft.evaluation.notes import NOTES, is_evaluation
 from weft.evaluation.program import (
@@ -101,8 +102,9 @@ async def evaluate(
     )
     run = EvaluationRun(program)
     given: dict[str, Any] = {key: value for key, value in settings.items() if value is not None}
-    await run.start(given, resume).wait()
-    return run.result()
+    with rare_collections():
+        await run.start(given, resume).wait()
+        return run.result()
 
 
 def evaluate_sync(*given: Any, **named: Any) -> EvaluationResult:

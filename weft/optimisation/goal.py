@@ -65,8 +65,7 @@ class GoalResponses:
                 slack.append(objective.allowed_loss(own))
                 continue
             if objective == goal.improve:
-                share = max(0.0, 1 - objective.quantile) + 0.05
-                limit = quantile_of(objective.values(everything), min(share, 0.5))
+                limit = quantile_of(objective.values(everything), 1 - objective.quantile)
             else:
                 limit = objective.figure(own) - objective.allowed_loss(own)
             beyond = fmean(value < limit for value in objective.values(own))
@@ -89,10 +88,17 @@ class GoalResponses:
             [{each: self.rows(found) for each, found in block.items()} for block in blocks],
         )
 
-    def utility(self, features: Iterable[int], weights: Weights) -> float:
-        """The change of the improved response, less a penalty for what is not kept."""
+    def utility(
+        self, features: Iterable[int], weights: Weights, doubt: Sequence[float] | None = None
+    ) -> float:
+        """The change of the improved response, less a penalty for what is not kept.
+
+        `doubt`: by how much the change of each kept response may be off, in its favour.
+        """
         active = list(features)
         changes = [sum(row[at] for at in active) for row in weights]
+        for at, each in enumerate(doubt or (), 1):
+            changes[at] += each
         return self.penalised(changes)
 
     def penalised(self, changes: Sequence[float]) -> float:

@@ -46,9 +46,18 @@ class Screening:
     allowed: Callable[[Candidate], bool] | None = None
 
     def utility(self, candidate: Candidate, weights: Weights | None = None) -> float:
-        """The expected gain against the baseline, penalised for what is not kept."""
+        """The expected gain against the baseline, penalised for what is not kept.
+
+        By the expected weights, a kept response is broken only where it is so by more than a
+        deviation: an edit that changes no answer is not lost to the noise of its estimate.
+        """
         features = self.model.space.features(candidate)
-        return self.responses.utility(features, self.model.means if weights is None else weights)
+        if weights is not None:
+            return self.responses.utility(features, weights)
+        doubt = [
+            self.model.deviation(candidate, at) for at, _ in enumerate(self.responses.goal.keep, 1)
+        ]
+        return self.responses.utility(features, self.model.means, doubt)
 
     def value(self, candidate: Candidate, weights: Weights | None = None) -> float:
         """The utility, less the price of the edits where weights are the expected ones."""

@@ -124,6 +124,7 @@ class Search:
         self._known = {name: list(options) for name, options in self.knobs.items()}
         self._learn([self.baseline])
         self._banned: set[tuple[str, Option]] = set()
+        self._cleared: set[tuple[str, Option]] = set()
         self._next = 0
         self._made = Measurements(
             self.evaluator,
@@ -140,6 +141,7 @@ class Search:
         best = await self._screen()
         if self._made.blocks:
             best = await self._race(best)
+            self._cleared.clear()  # what was clear one by one may not be so together
             best = await self._check_canaries(best)
             verdict, front = await self._decide(best), self._front()
         else:
@@ -176,10 +178,10 @@ class Search:
                 [best, *named], self._cases(plan.block_cases), "search"
             ):
                 break
+            best = await self._check_canaries(self._incumbent(self._fitted()))
             screening = self._fitted()
-            best = self._incumbent(screening)
             regret, named = screening.draws(best, self._random)
-            if regret < self._worthwhile() / 4:
+            if regret < self._worthwhile() / 3:
                 break
             named = [*await self._proposed(best), *self._runnable(named)][: plan.candidates]
         return best
@@ -206,14 +208,18 @@ class Search:
         return max([*ended.survivors, self._incumbent(screening)], key=screening.value)
 
     async def _check_canaries(self, best: Candidate) -> Candidate:
-        """Ban the settings by which the best candidate gains where nothing can be gained."""
-        while self.canaries and best != self.baseline:
+        """Ban the settings by which the best candidate gains where nothing can be gained.
+
+        Settings in `_cleared` have passed before, and are not checked again.
+        """
+        while self.canaries and not self._cleared.issuperset(best.edits(self.baseline).items()):
             block = await self._made.all_of([best], self.canaries, "canaries")
             if not block:
                 return self.baseline
             new, old = _scores(block[best]), _scores(block[self.baseline])
             gained = [a - b for a, b in zip(new, old, strict=True)]
             if sum(gained) <= 0 or sign_flip(gained) >= _SUSPICION:
+                self._cleared |= set(best.edits(self.baseline).items())
                 return best
             single = self._runnable(
                 self.baseline.replace(knob, option)

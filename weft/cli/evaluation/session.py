@@ -25,6 +25,7 @@ from weft.evaluation.baseline import find_baseline, recorded_failures
 from weft.evaluation.compare import EvaluationComparison, compare_evaluations
 from weft.evaluation.evaluate import ErrorCap, EvaluationRun, program_of
 from weft.evaluation.export import comparison_data, evaluation_data, junit
+from weft.evaluation.garbage import rare_collections
 from weft.evaluation.gate import EvaluationGate
 from weft.evaluation.metrics import metrics_of
 from weft.evaluation.notes import NOTES
@@ -202,7 +203,7 @@ def evaluate(
         flow_name, main = program.unit.document.name, program.names[0]
         before = reports.before(journal, flow_name, main, program.about_data)
         run = EvaluationRun(replace(program, gates=reports.gates(before)))
-        with stdout_reserved() if reports.as_json else nullcontext():
+        with stdout_reserved() if reports.as_json else nullcontext(), rare_collections():
             recorded = None if command.durability == "none" else journal
             code = asyncio.run(_run(run, command, recorded, budget))
         if code in _LEFT:
