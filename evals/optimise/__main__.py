@@ -46,12 +46,8 @@ def main() -> None:
                 write_results(asked.json, rows_of(found), about)
             print(f"{case} took {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
         rows = rows_of(found)
-<<<<<<< HEAD
-        rows += _extra_rows(pool.map, cases, extra) if cases else []
+        rows += _extra_rows(pool.map, cases, asked.first_seed, extra) if cases else []
     rows += structure_rows(extra) if _STRUCTURES in asked.only else []
-=======
-        rows += _extra_rows(pool.map, asked.only, asked.first_seed, extra)
->>>>>>> proof
     print(f"\n{title(about)}\n")
     print(_table(rows))
     if asked.json:

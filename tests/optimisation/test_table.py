@@ -238,4 +238,5 @@ async def _requests(flow: AnyFlow, patched: AnyFlow) -> list[list[str]]:
 
 def _content(request: ModelRequest) -> object:
     sampling = request.sampling
-    return request.messages, request.schema, sampling.seed, sampling.temperature
+    own = (sampling.seed, sampling.temperature, sampling.max_tokens)
+    return request.messages, request.schema, own
