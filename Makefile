@@ -77,7 +77,7 @@ model: setup
 # The weights are a package of their own, which no index need have for a clone.
 $(READY): pyproject.toml packages/weft-weights/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e packages/weft-weights -e ".[local,gateway,mcp,otel,postgres,providers,ray,s3,schedules,dev]"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e packages/weft-weights -e ".[local,gateway,mcp,otel,postgres,providers,ray,s3,schedules,optimise,dev]"
 	touch $@
 
 $(DOCS): $(READY)

@@ -70,6 +70,7 @@ OWNERS = {
     "referencing": set(),
     "pyarrow": {"evaluation"},
     "datasets": {"evaluation"},
+    "optuna": {"optimisation"},
     "pydantic": {"cli", "evaluation", "workflow", "agents", "serving", "optimisation"},
     "networkx": {"cli", "workflow", "agents", "planner", "reasoning", "durability", "engine"},
 }

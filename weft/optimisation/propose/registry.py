@@ -17,8 +17,11 @@ ProposerLike: TypeAlias = "str | Mapping[str, Any] | ProposerMaker"
 """A name, a mapping `{name: NAME, OPTION: VALUE}`, or a class or function that makes one."""
 PROPOSERS: Final[dict[str, str]] = {
     "aflow": "tree:StructureTree",
+    "bootstrap": "bootstrap:BootstrapDemonstrations",
     "formats": "formats:MessageFormats",
+    "instruct": "instruct:Instructions",
     "structure": "structure_rules:StructureRules",
+    "tpe": "tpe:ParzenKnobs",
 }
 """`module:class` by name. A study tries declared knobs without any of them."""
 _PACKAGE: Final = "weft.optimisation.propose"
