@@ -6,6 +6,8 @@ import json
 import re
 import socket
 from collections.abc import Callable, Mapping
+from hashlib import sha256
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,16 +46,29 @@ def librarian(asked: Asked) -> Script:
     return says(json.dumps({"answer": "From 10 to 17 o'clock.", "cites": [int(cited[1])]}))
 
 
+def reviewer(asked: Asked) -> Script:
+    """Right about nearly every review where it is told to classify, else about three in five."""
+    text = prompt(asked)
+    data = files("weft.cli.starter").joinpath("reviews/reviews.jsonl").read_text("utf-8")
+    rows = map(json.loads, data.splitlines())
+    gold = next(row["expected"] for row in rows if row["text"] in text)
+    share = 0.95 if "classify" in text else 0.6
+    draw = int.from_bytes(sha256(text.encode()).digest()[:4]) / 2**32
+    other = {"positive": "negative", "negative": "positive"}[gold]
+    return says(json.dumps({"reason": "-", "sentiment": gold if draw < share else other}))
+
+
 SERVERS: Final[Mapping[str, Callable[[Asked], Script]]] = {
     "agent": support,
     "first-workflow": lambda asked: says(prompt(asked).splitlines()[-1].partition(".")[0] + "."),
+    "optimise": reviewer,
     "rag": librarian,
     "testing": lambda asked: says(prompt(asked)),
     "thinking": lambda _: says("3 boxes of 4 pens are 12 pens. Answer: 12"),
     "vllm": lambda _: says("The capital of France is Paris."),
 }
 """What answers in the place of a model, by tutorial."""
-EMBEDDED: Final = ("first-workflow", "rag", "thinking")
+EMBEDDED: Final = ("first-workflow", "optimise", "rag", "thinking")
 """Those that are written for the embedded model."""
 
 
@@ -69,6 +84,7 @@ def served(name: str, endpoints: EndpointServer) -> dict[str, str]:
     model = json.dumps({"use": "openai", "model": "qwen3-8b", "base_url": address})
     return {
         "8080": free_port(),
+        "budget: 3000calls": "budget: 900calls",
         ADDRESS: address,
         "{use: local, model: smollm2-135m-instruct}": model,
         '"local:smollm2-135m-instruct"': model,

@@ -189,12 +189,12 @@ def test_the_command_line_resumes_and_replays_a_study(tmp_path: Path) -> None:
     assert run("-c", text, WEFT_TEST_DIES="9").returncode == -signal.SIGKILL
     resumed = run("-m", "weft", "resume", "looking")
     assert resumed.returncode == 0, resumed.stderr
-    assert "improved" in resumed.stderr
+    assert resumed.stdout.startswith("improved")
     assert "look" in resumed.stdout
     calls = (tmp_path / "calls.txt").read_text(encoding="utf-8").split()
     replayed = run("-m", "weft", "replay", "looking", WEFT_TEST_DIES="1")
     assert replayed.returncode == 0, replayed.stderr
-    assert replayed.stdout == resumed.stdout
+    assert replayed.stdout == resumed.stdout.replace("run looking", "not recorded")
     assert (tmp_path / "calls.txt").read_text(encoding="utf-8").split() == calls
     again = run("-m", "weft", "resume", "looking")
     assert again.returncode == 0

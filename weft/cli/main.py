@@ -87,7 +87,7 @@ app = application(
     cls=lazy_group(
         *("run", "resume", "answer", "signal", "replay", "diff", "simulate"),
         *("submit", "worker", "queue", "schedule"),
-        *("ask", "think", "eval"),
+        *("ask", "think", "eval", "optimise"),
         *("serve", "ps", "stop", "gateway", "mcp", "ui", "plan-serve"),
         *("train-drafter", "export-drafter", "train-diffusion"),
         *("check", "decoders", "doctor", "graph", "init", "schema", "version"),

@@ -117,13 +117,13 @@ class DocumentEvaluator:
         self._claimed: set[str] = set()
         self._numbers: dict[NodeId, int] = {}
         self._step: NodeId | None = None
-        self._purpose = ""
+        self.purpose = ""
         self.saved = 0
 
     @contextmanager
     def step(self, purpose: str) -> Iterator[None]:
         """What is measured inside is a step of this purpose."""
-        self._purpose = purpose
+        self.purpose = purpose
         self._step = self.record.step(purpose.replace("-", "_"))
         yield
         self.record.end_step(self._step)
@@ -309,7 +309,7 @@ class DocumentEvaluator:
         if digest in self._claimed:
             return None
         self._claimed.add(digest)
-        self._budget.pay(self._purpose, paid, at_s)
+        self._budget.pay(self.purpose, paid, at_s)
         return paid.calls
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import Final
 
 from weft.optimisation.candidates import (
@@ -21,13 +22,17 @@ from weft.optimisation.candidates import (
 )
 
 _TOGETHER: Final = 32
+_CAUTION: Final = 1.25
 
 
 @dataclass
 class Measurements:
     """All outcomes on development cases so far (`blocks`), each with the baseline in it.
 
-    `reserve` is kept back for the held-out cases. `step` is entered for each step, by its purpose.
+    A step is weighed by the most calls that it could take, in the proportion that calls had to that
+    bound so far, and a quarter more: retries and repairs are rare. The budget itself stays hard.
+    `reserve` is such a bound, kept back for the held-out cases. `step` is entered for each step, by
+    its purpose.
     """
 
     evaluator: Evaluator
@@ -37,13 +42,20 @@ class Measurements:
     reserve: int = 0
     blocks: list[Block] = field(default_factory=list)
     step: Callable[[str], AbstractContextManager[object]] = nullcontext
+    _bound: int = 0
+    _made: int = 0
+
+    @property
+    def left(self) -> int:
+        """Calls that may be made besides those that are kept back."""
+        return self.budget.left - self._likely(self.reserve)
 
     async def develop(
         self, candidates: Sequence[Candidate], cases: Sequence[CaseId], purpose: str
     ) -> Block | None:
         """Measure on as many of `cases` as can be paid for, and remember; None: on none."""
         own = self._with_baseline(candidates)
-        affordable, left = 0, self.budget.left - self.reserve
+        affordable, left = 0, self.left
         for count in range(len(cases), 0, -1):
             if self._needed(own, cases[:count]) <= left:
                 affordable = count
@@ -59,7 +71,7 @@ class Measurements:
     ) -> Block | None:
         """Measure on all `cases`, and do not remember; None where the budget does not pay."""
         own = self._with_baseline(candidates)
-        if self._needed(own, cases) > self.budget.left - self.reserve:
+        if self._needed(own, cases) > self.left:
             return None
         return await self._run(own, cases, purpose)
 
@@ -67,7 +79,7 @@ class Measurements:
         """What the proposers name, as far as the budget pays for asking them."""
         named: list[Candidate] = []
         for proposer in proposers:
-            if proposer.calls > self.budget.left - self.reserve:
+            if proposer.calls > self.left:
                 continue
             with self.step("proposals"):
                 made: Proposal = await proposer.propose(state)
@@ -88,6 +100,7 @@ class Measurements:
         changes for all of them.
         """
         block: dict[Candidate, list[CaseOutcome]] = {each: [] for each in candidates}
+        bound, before = self._most(candidates, cases), self.budget.spent
         with self.step(purpose):
             for at in range(0, len(cases), _TOGETHER):
                 part = cases[at : at + _TOGETHER]
@@ -102,9 +115,20 @@ class Measurements:
                     block[each].extend(task.result())
                 calls = sum(outcome.calls for task in tasks.values() for outcome in task.result())
                 self.budget.spend(calls, purpose)
+        self._bound += bound
+        self._made += self.budget.spent - before
         return _comparable(block, self.baseline)
 
     def _needed(self, candidates: Sequence[Candidate], cases: Sequence[CaseId]) -> int:
+        return self._likely(self._most(candidates, cases))
+
+    def _likely(self, bound: int) -> int:
+        """The calls that are expected where there may be `bound`, and a quarter more."""
+        if not self._bound:
+            return bound
+        return min(bound, ceil(bound * _CAUTION * self._made / self._bound))
+
+    def _most(self, candidates: Sequence[Candidate], cases: Sequence[CaseId]) -> int:
         return sum(self.evaluator.calls_needed(each, cases, self.replicates) for each in candidates)
 
     def _with_baseline(self, candidates: Sequence[Candidate]) -> list[Candidate]:

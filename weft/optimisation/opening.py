@@ -200,7 +200,7 @@ class StudyOpening:
         around: Mapping[str, str | None] | None = None,
     ) -> EvaluationProgram:
         given = self._metric if metric is None else metric
-        unit = _without_split(self.flow.unit)
+        unit = without_split(self.flow.unit)
         return program_of(
             unit, data, given, replicates=replicates, shares=shares, environment=around
         )
@@ -267,7 +267,7 @@ class StudyOpening:
                 raise InputError(f"the study {history.run} began with other data", hint=hint)
 
 
-def _without_split(unit: Unit) -> Unit:
+def without_split(unit: Unit) -> Unit:
     """The workflow, whose evaluation takes all cases: a study splits them itself."""
     spec = unit.document.evaluation
     if spec is None or (spec.split is None and spec.limit is None):

@@ -28,6 +28,7 @@ from weft.optimisation.candidates import (
     SearchState,
 )
 from weft.optimisation.decide import (
+    DISCORDANCE,
     LEAST_CASES,
     FinalistComparison,
     HeldOut,
@@ -48,8 +49,6 @@ from weft.optimisation.screening import Screening, balanced_design
 _UPPER: Final = 1.645
 _SUSPICION: Final = 0.2
 """Below this p a gain on canaries bans a setting: what cannot be gained needs no strong proof."""
-_DISCORDANCE: Final = 0.3
-"""Share of cases on which two candidates differ, where nothing was measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,7 +391,7 @@ class Search:
         if new and best != self.baseline:
             gain = self.goal.improve.gain(new, old)
             return detectable_from(gain, len(new), cases, level=self.plan.level)
-        return detectable_difference(cases, _DISCORDANCE, level=self.plan.level)
+        return detectable_difference(cases, DISCORDANCE, level=self.plan.level)
 
 
 def _scores(outcomes: Outcomes) -> list[float]:

@@ -190,6 +190,11 @@ class Study:
         self._interrupted = self._interrupted or why
         self._ledger.stop(why)
 
+    @property
+    def progress(self) -> tuple[str, int, int]:
+        """The step that it is at, the model calls begun so far, and the most there may be."""
+        return self._evaluator.purpose, self._ledger.calls, self.options.calls
+
     async def run(self) -> StudyResult:
         """Search to the end, and record the result.
 

@@ -184,7 +184,7 @@ def eval(  # noqa: A001 - the command's name
                     named_metrics(metric, "--metric"),
                     replicates=replicates,
                     split=split,
-                    shares=_shares(shares),
+                    shares=shares_of(shares),
                     limit=limit,
                     filter=keep,
                     slots=slots,
@@ -232,7 +232,8 @@ def _refuse_run_options(words: list[str], given: dict[str, object]) -> None:
             raise typer.BadParameter(what, param_hint=option)
 
 
-def _shares(text: str) -> tuple[int, ...]:
+def shares_of(text: str) -> tuple[int, ...]:
+    """The numbers in `40/30/30`. Raises: `typer.BadParameter`."""
     parts = text.split("/")
     if len(parts) != 3 or not all(part.isdecimal() for part in parts):
         raise typer.BadParameter(f"expected 40/30/30, got {text!r}", param_hint="--shares")

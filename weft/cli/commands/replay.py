@@ -82,7 +82,7 @@ def replay(
         raise typer.BadParameter("expected NODE=repeat", param_hint="--confirm")
     with report_errors(debug=debug, as_json=as_json):
         from weft.cli.run.session import CommandOptions
-        from weft.cli.run.studies import replay_recorded
+        from weft.cli.studies.recorded import replay_recorded
         from weft.optimisation.notes import is_study
         from weft.workflow.history.recorded_workflow import rebuild_or_read_unit, rebuild_unit
 

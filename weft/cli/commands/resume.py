@@ -87,7 +87,7 @@ def resume(
         from weft.cli.console import stderr
         from weft.cli.reports.show import print_losses
         from weft.cli.run.session import CommandOptions
-        from weft.cli.run.studies import resume_recorded
+        from weft.cli.studies.recorded import resume_recorded
         from weft.optimisation.notes import is_study
         from weft.workflow.history.resume import RunSucceeded, WorkflowChanged, claim_run
         from weft.workflow.history.run_history import find_run

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import html
 import math
-from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from weft.cli.text import clean, duration, json_text, money, plain
+from weft.cli.html import html_page, html_table, html_text
+from weft.cli.text import duration, json_text, money, plain
 from weft.evaluation.compare import EvaluationComparison
 from weft.evaluation.result import CaseResult, EvaluationResult
 from weft.evaluation.statistics import Interval
 
-_STYLE: Final = """
-body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem}
-:root{color-scheme:light dark}table{border-collapse:collapse;margin:1rem 0}
-th,td{padding:.2rem .8rem .2rem 0;text-align:left;vertical-align:top}
-th{font-weight:600;border-bottom:1px solid #8888}td.n,th.n{text-align:right}
-.failed,.worse,.lost{color:#c22}.unscored,.unfinished{color:#a70}.better,.won{color:#183}
-td.t{max-width:22rem;overflow-wrap:anywhere;white-space:pre-wrap;font-size:13px}
-svg{max-width:100%;height:auto}svg rect{fill:#3b7dd8}svg .b{fill:#999}
-svg text{font:11px system-ui,sans-serif;fill:currentColor}svg line{stroke:#8888}
-"""
 _BINS: Final = 24
 _MOST: Final = 5_000
 _CHARS: Final = 400
@@ -35,14 +23,8 @@ def evaluation_page(
     baseline: EvaluationResult | None = None,
 ) -> str:
     """The HTML text of the page; with a comparison, every case shows its change."""
-    policy = f"default-src 'none'; style-src 'sha256-{_digest(_STYLE)}'; base-uri 'none'"
-    title = _text(f"{result.flow}: {result.main} {_score(result.score)}")
-    body = "\n".join(_parts(result, comparison, baseline))
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f"<title>{title}</title><style>{_STYLE}</style></head>\n<body>\n{body}\n</body></html>\n"
-    )
+    title = f"{result.flow}: {result.main} {_score(result.score)}"
+    return html_page(title, _parts(result, comparison, baseline))
 
 
 def _parts(
@@ -51,20 +33,21 @@ def _parts(
     baseline: EvaluationResult | None,
 ) -> Iterator[str]:
     data = result.data
-    yield f"<h1>{_text(result.flow)}</h1>"
+    yield f"<h1>{html_text(result.flow)}</h1>"
     yield (
-        f"<p>{_text(data.get('name', ''))}: {data.get('cases', 0):,} cases x {result.replicates} "
-        f"replicates, digest {_text(data.get('digest', ''))}, run {_text(result.run)}</p>"
+        f"<p>{html_text(data.get('name', ''))}: {data.get('cases', 0):,} cases x "
+        f"{result.replicates} replicates, digest {html_text(data.get('digest', ''))}, "
+        f"run {html_text(result.run)}</p>"
     )
     rows = [
         (name, _score(s.interval.mean), _bounds(s.interval), f"{s.cases:,}", f"{s.unscored:,}")
         for name, s in ((name, result.summary(name)) for name in result.metrics)
     ]
-    yield _table(("metric", "#score", "#95 %", "#cases", "#unscored"), rows)
+    yield html_table(("metric", "#score", "#95 %", "#cases", "#unscored"), rows)
     usage = result.case_usage
     counts = [f"{count:,} {what}" for what, count in result.counts().items() if count]
     spent = [f"{usage.tokens:,} tokens", money(usage.money), duration(result.wall_s)]
-    yield f"<p>{_text(', '.join(counts))}; {_text(', '.join(spent))}</p>"
+    yield f"<p>{html_text(', '.join(counts))}; {html_text(', '.join(spent))}</p>"
     if comparison is not None:
         yield from _comparison(comparison)
     before = None if baseline is None else list(baseline.means(result.main).values())
@@ -75,7 +58,7 @@ def _parts(
 
 
 def _comparison(found: EvaluationComparison) -> Iterator[str]:
-    yield f"<h2>Against {_text(found.a)}</h2>"
+    yield f"<h2>Against {html_text(found.a)}</h2>"
     rows = [
         (
             each.metric,
@@ -92,13 +75,13 @@ def _comparison(found: EvaluationComparison) -> Iterator[str]:
         for each in found.metrics
     ]
     head = ("metric", "#before", "#after", "#change", "#95 %", "#p", "", "test", "#lost", "#won")
-    yield _table(head, rows)
+    yield html_table(head, rows)
     for name, change in (("p50", found.p50_s), ("p95", found.p95_s)):
         if change is not None:
             spread = f"{change.low:+.3f} to {change.high:+.3f}"
             yield f"<p>{name} of a case: {change.mean:+.3f} s ({spread})</p>"
     for note in found.notes:
-        yield f"<p>{_text(note)}</p>"
+        yield f"<p>{html_text(note)}</p>"
 
 
 def _cases(result: EvaluationResult, comparison: EvaluationComparison | None) -> Iterator[str]:
@@ -126,10 +109,12 @@ def _cases(result: EvaluationResult, comparison: EvaluationComparison | None) ->
         for case in shown
     ]
     metrics = [f"#{name}" for name in result.metrics]
-    yield _table(("case", "status", *metrics, "", "#s", "#tokens", "~outputs", "~feedback"), rows)
+    yield html_table(
+        ("case", "status", *metrics, "", "#s", "#tokens", "~outputs", "~feedback"), rows
+    )
     if len(result.cases) > _MOST:
         left = len(result.cases) - _MOST
-        yield f"<p>{left:,} more: weft eval show {_text(result.run)} --json</p>"
+        yield f"<p>{left:,} more: weft eval show {html_text(result.run)} --json</p>"
 
 
 def _of(case: CaseResult, metric: str) -> str:
@@ -169,38 +154,12 @@ def _plot(title: str, values: Sequence[float], before: Sequence[float] | None = 
     right = 40 + 24 * _BINS
     return (
         f'<figure><svg viewBox="0 0 {right + 20} 160" width="{right + 20}" role="img">'
-        f'<text x="40" y="12">{_text(title)}</text>{bars}'
+        f'<text x="40" y="12">{html_text(title)}</text>{bars}'
         f'<line x1="40" y1="130" x2="{right}" y2="130"/>'
         f'<text x="40" y="146">{low:.4g}</text>'
         f'<text x="{right}" y="146" text-anchor="end">{high:.4g}</text>'
         f'<text x="34" y="28" text-anchor="end">{most:,}</text></svg></figure>'
     )
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; columns that begin with `#` are numbers, those with `~` long texts."""
-    kinds = [{"#": ' class="n"', "~": ' class="t"'}.get(name[:1], "") for name in head]
-    top = "".join(
-        f"<th{kind}>{_text(name.lstrip('#~'))}</th>" for name, kind in zip(head, kinds, strict=True)
-    )
-    lines = "\n".join(
-        "<tr>" + "".join(_cell(*each) for each in zip(row, kinds, strict=True)) + "</tr>"
-        for row in rows
-    )
-    return f"<table><thead><tr>{top}</tr></thead><tbody>\n{lines}\n</tbody></table>"
-
-
-_WORDS: Final = ("failed", "unscored", "unfinished", "better", "worse", "lost", "won")
-
-
-def _cell(value: str, kind: str) -> str:
-    if not kind and value in _WORDS:
-        kind = f' class="{value}"'
-    return f"<td{kind}>{_text(value)}</td>"
-
-
-def _text(value: object) -> str:
-    return html.escape(clean(str(value)))
 
 
 def _shortened(text: str) -> str:
@@ -213,7 +172,3 @@ def _score(value: float) -> str:
 
 def _bounds(interval: Interval) -> str:
     return f"{interval.low:.4f} to {interval.high:.4f}" if math.isfinite(interval.low) else ""
-
-
-def _digest(text: str) -> str:
-    return b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from weft.core.errors import BuildError
+from weft.core.errors import BuildError, InputError
 from weft.core.ports import ModelClient, ToolRunner
 from weft.optimisation.edits.catalogue import UNCHANGED, read_edits
 from weft.optimisation.edits.draft import places
@@ -71,19 +71,23 @@ class Patch:
         made = with_document(unit, self._document(unit.document, check))
         return Flow.of(made)
 
-    def apply_to_file(self, path: str | Path, *, tools: ToolRunner | None = None) -> AppliedPatch:
-        """Write the edits into a workflow file; its comments stay where nothing changed.
+    def apply_to_file(
+        self, path: str | Path, *, out: str | Path | None = None, tools: ToolRunner | None = None
+    ) -> AppliedPatch:
+        """Write the edits into a workflow file, or into `out`; comments stay where nothing changed.
 
-        Raises: `EditError`, and as `weft.load`; the file then stays as it was.
+        `out` has to be in the same folder, because a workflow names files beside it. Raises:
+        `EditError`, `InputError`, and as `weft.load`; the file then stays as it was.
         """
-        file = Path(path)
+        file, written = Path(path), Path(path if out is None else out)
+        check_beside(written, file)
         flow = load(file)
         assert flow.unit.origin is not None
         text = flow.unit.origin.source.text
         after = self.apply(flow, tools=tools)
         new = rewritten(text, flow.document, after.document)
-        file.write_text(new, "utf-8")
-        return AppliedPatch(self, file, text, new)
+        written.write_text(new, "utf-8")
+        return AppliedPatch(self, written, text, new)
 
     def diff(self, target: WorkflowDocument | AnyFlow) -> str:
         """What the patch changes, as a unified diff of YAML texts. Raises: as `apply`."""
@@ -120,11 +124,18 @@ class AppliedPatch:
         return "\n".join(text_diff(self.before, self.after, self.file.name, self.file.name))
 
     def revert(self) -> None:
-        """Give the file its text from before. Raises: `EditError` if it was changed since."""
+        """Give the file the text from before the edits. Raises: `EditError` if it was changed."""
         if self.file.read_text("utf-8") != self.after:
             hint = "revert it by hand, with the diff"
             raise EditError(f"{self.file.name} was changed since", edit="revert", hint=hint)
         self.file.write_text(self.before, "utf-8")
+
+
+def check_beside(out: Path, file: Path) -> None:
+    """Raises: `InputError` where `out` is in another folder than the workflow `file`."""
+    if out.resolve().parent != file.resolve().parent:
+        hint = f"such as {file.with_name(out.name)}: a workflow names files beside it"
+        raise InputError(f"{out} is in another folder than {file}", hint=hint)
 
 
 def with_document(unit: Unit, document: WorkflowDocument) -> Unit:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from weft.cli.console import stderr
+from weft.cli.console import stderr, stdout
 from weft.cli.exit_code import ExitCode
 from weft.cli.text import clean
 
@@ -50,7 +50,6 @@ def _print(result: StudyResult, *, as_json: bool) -> None:
     if as_json:
         typer.echo(result.to_json())
         return
-    verdict = result.verdict
-    stderr().print(clean(f"{verdict.kind}: {verdict.why}"), soft_wrap=True)
-    if result.diff:
-        typer.echo(clean(result.diff))
+    from weft.cli.studies.report import print_study
+
+    print_study(stdout(), result)

@@ -1,0 +1,1 @@
+"""`weft optimise`: studies from the command line, and their reports."""

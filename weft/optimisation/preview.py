@@ -1,0 +1,69 @@
+"""What a study would be over, before anything runs: knobs, splits, what its test can show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weft.evaluation.case import SHARES
+from weft.evaluation.dataset import DataLike
+from weft.evaluation.evaluate import program_of
+from weft.evaluation.metrics import MetricsLike
+from weft.evaluation.statistics import detectable_difference
+from weft.optimisation.decide import DISCORDANCE, LEAST_CASES
+from weft.optimisation.edits.patch import AnyFlow
+from weft.optimisation.opening import without_split
+from weft.optimisation.space import Space, declared_space, discovered_space
+from weft.optimisation.study import StudyCases
+from weft.optimisation.study_options import CALLS, parse_budget
+from weft.workflow.document.spec.optimise import OptimiseSpec
+
+
+@dataclass(frozen=True, slots=True)
+class StudyPreview:
+    """Knobs and their combinations, cases of each split, and the most that may be spent.
+
+    `detectable`: the smallest difference of a share of right answers that the held-out cases show
+    with a power of 80 %, where a third of the cases are answered otherwise; None: none.
+    """
+
+    space: Space
+    declared: bool
+    splits: Mapping[str, int]
+    replicates: int
+    metrics: Sequence[str]
+    budget: Mapping[str, Any]
+    detectable: float | None
+
+
+def preview_study(
+    flow: AnyFlow,
+    data: DataLike | None = None,
+    metric: MetricsLike | None = None,
+    *,
+    budget: object = None,
+    replicates: int | None = None,
+    shares: Sequence[int] = SHARES,
+) -> StudyPreview:
+    """What `optimise` with these arguments would be over. Nothing runs.
+
+    Raises: `BuildError`, `InputError` as `optimise`.
+    """
+    spec = flow.document.optimise or OptimiseSpec()
+    program = program_of(
+        without_split(flow.unit), data, metric, replicates=replicates, shares=shares
+    )
+    sizes = StudyCases.of(program.data).sizes
+    declared = bool(spec.knobs)
+    space = declared_space(flow.document) if declared else discovered_space(flow.document)
+    held_out = sizes["held_out"]
+    return StudyPreview(
+        space,
+        declared,
+        {name: count for name, count in sizes.items() if name != "canaries"},
+        program.replicates,
+        program.names,
+        {"calls": CALLS, **parse_budget(spec.budget if budget is None else budget)},
+        detectable_difference(held_out, DISCORDANCE) if held_out >= LEAST_CASES else None,
+    )
