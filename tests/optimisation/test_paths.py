@@ -191,7 +191,7 @@ def test_runs_teach_what_each_choice_does(tmp_path: Path) -> None:
         "dear": 4,
         "slow": 0,
     }
-    assert code["cheap"].beta == (2 + 6, 2)
+    assert code["cheap"].beta == (8.0, 2.0)
     assert [round(each, 9) for each in code["dear"].beta] == [4 * 0.9 + 3, 4 * 0.1 + 1]
     assert code["slow"].seconds() == 9.0
     assert 0 < code["cheap"].seconds() < 1.0

@@ -262,7 +262,7 @@ def _observations(
     history: RunHistory, forms: Mapping[str, Sequence[tuple[str, Any]]]
 ) -> Iterator[tuple[str, str, ChoiceObservation]]:
     """Every node of a run, or of the cases of an evaluation, that is one of the choices."""
-    recorded = _recorded(history)
+    recorded = recorded_workflow(history)
     if recorded is None:
         return
     raw = plain_document(recorded)["nodes"]
@@ -277,7 +277,7 @@ def _observations(
         item = item_of(node) if evaluation else (0, RUN, str(node))
         if item is None or item[1] != RUN or not item[2]:
             continue
-        name = _PLACE.split(item[2], maxsplit=1)[0]
+        name = place_of(item[2])
         key = f"{item[0]}/{name}"
         costs[key] = costs.get(key, 0.0) + trace.usage.money
         if item[2] == name:
@@ -292,7 +292,12 @@ def _observations(
         yield name, choice, ChoiceObservation(trace.outcome.ok, seconds, costs[key])
 
 
-def _recorded(history: RunHistory) -> WorkflowDocument | None:
+def place_of(node: str) -> str:
+    """The node at the top of a workflow that a node of its run is, or is in."""
+    return _PLACE.split(node, maxsplit=1)[0]
+
+
+def recorded_workflow(history: RunHistory) -> WorkflowDocument | None:
     """The workflow of a run, or under evaluation; None where the record alone does not have it."""
     try:
         unit = recorded_unit(history.header, Path.cwd())
