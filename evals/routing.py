@@ -62,7 +62,7 @@ def chance(model: str, topic: str, *, skills: bool) -> float:
 
 def cases(count: int, seed: int, *, skills: bool = True) -> list[RoutedCase]:
     """`count` cases of ten templates for each topic."""
-    random, found = Random(seed), []  # noqa: S311
+    random, found = Random(seed), []
     words = {topic: text.split() for topic, text in TOPICS.items()}
     templates = {
         (topic, number): random.sample(words[topic], _TEMPLATE_WORDS)

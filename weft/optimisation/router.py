@@ -80,23 +80,23 @@ def routing_examples(
 
 
 @dataclass(slots=True)
-class _Call:
+class _ModelUse:
     prompt: str
     seconds: float = 0.0
     cost: float = 0.0
 
 
-def _calls(history: RunHistory, node: str | None) -> dict[int, dict[str, _Call]]:
+def _calls(history: RunHistory, node: str | None) -> dict[int, dict[str, _ModelUse]]:
     """By item and model: the first prompt, and the sums of its calls' seconds and costs."""
-    found: dict[int, dict[str, _Call]] = {}
-    begun: dict[tuple[NodeId, int, CallId], tuple[_Call, float]] = {}
+    found: dict[int, dict[str, _ModelUse]] = {}
+    begun: dict[tuple[NodeId, int, CallId], tuple[_ModelUse, float]] = {}
     for call in history.calls:
         item = item_of(call.node) if isinstance(call, ModelCalled | ModelAnswered) else None
         if item is None or item[1] != RUN or node not in (None, place_of(item[2])):
             continue
         if isinstance(call, ModelCalled):
             own = found.setdefault(item[0], {})
-            known = own.setdefault(call.model, _Call(routing_text(call.request)))
+            known = own.setdefault(call.model, _ModelUse(routing_text(call.request)))
             begun[call.node, call.attempt, call.call] = known, call.at_s
         elif isinstance(call, ModelAnswered) and call.completion is not None:
             entry = begun.pop((call.node, call.attempt, call.call), None)

@@ -64,16 +64,18 @@ def train_router(
             for run in dict.fromkeys(find_run(opened, text) for text in runs):
                 examples += routing_examples(read_history(opened, run), metric, node)
         predictor = train_router(examples)
-        costs = "money" if any(each.cost for each in examples) else "latency"
+        in_money = any(each.cost for each in examples)
         try:
-            found: RouterValidation | str = validate_router(routed_cases(examples, costs))
+            found: RouterValidation | str = validate_router(
+                routed_cases(examples, "money" if in_money else "latency")
+            )
         except InputError as error:
             found = f"{error.message}: {error.hint}"
         predictor.save(out)
         if as_json:
             typer.echo(json_text(_data(examples, predictor, found)))
         else:
-            _print(examples, predictor, found, out, in_money=costs == "money")
+            _print(examples, predictor, found, out, in_money=in_money)
 
 
 def _data(
@@ -123,9 +125,9 @@ def _print(
     typer.echo(f"  calibration error {found.calibration:.3f}, Brier {found.brier:.3f} "
                f"(by means alone {found.brier_of_means:.3f})")  # fmt: skip
     for weight, point in found.front:
-        cost = money(point.cost) if in_money else duration(point.cost)
+        shown = money(point.cost) if in_money else duration(point.cost)
         key = "money" if in_money else "latency"
-        typer.echo(f"  weights: {{{key}: {weight:g}}}: score {point.score.mean:.3f}, {cost}")
+        typer.echo(f"  weights: {{{key}: {weight:g}}}: score {point.score.mean:.3f}, {shown}")
 
 
 def _shown(found: Interval) -> str:

@@ -176,7 +176,7 @@ class TrainedPredictor:
         except _WRONG as error:
             raise BuildError(
                 f"{path.name} is no predictor of losses: {error}",
-                hint="make one with weft.planner.choice.train(rows).save(path)",
+                hint="make one with `weft train-router`",
             ) from error
 
     def _data(self) -> dict[str, Any]:
