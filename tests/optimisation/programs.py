@@ -190,5 +190,16 @@ def random_edit(random: Random, flow: weft.Flow) -> dict[str, Any]:
         "parallelise": {},
         "drop": random.choice(({}, {"instead": random.choice(texts)})),
         "hoist": {},
+        "choose": {
+            "choice": "other",
+            "do": random.choice(
+                (
+                    {"model": "big", "prompt": random.choice(texts)},
+                    {"value": random.choice(texts)},
+                    {"map": ["a", "b"], "as": "each", "do": {"value": "{{ each }}"}},
+                    {"model": 3},
+                )
+            ),
+        },
     }
     return {"edit": name, "node": node, **fields[name]}

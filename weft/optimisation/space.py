@@ -9,6 +9,7 @@ from math import prod
 from typing import Any, Final, Literal
 
 from weft.optimisation.edits import (
+    Choose,
     Drop,
     Edit,
     Patch,
@@ -26,11 +27,22 @@ from weft.optimisation.edits.error import EditError
 from weft.optimisation.edits.patch import AnyFlow
 from weft.workflow import WorkflowDocument
 from weft.workflow.document.rewrite import plain_document
+from weft.workflow.document.spec.nodes import BaseNode
 from weft.workflow.document.spec.optimise import NodeKnobs
 
 KnobKind = Literal[
-    "prompt", "model", "decode", "temperature", "schema_order", "width", "samples", "optional"
+    "choice",
+    "prompt",
+    "model",
+    "decode",
+    "temperature",
+    "schema_order",
+    "width",
+    "samples",
+    "optional",
 ]
+AS_WRITTEN: Final = "as written"
+"""The choice that a node without `choices` has."""
 _MOST_FIELDS: Final = 4
 """All orders of more fields than these would be more than 24."""
 
@@ -166,6 +178,7 @@ def _knobs(place: NodePlace, spec: NodeKnobs) -> Iterator[Knob]:
     """The knobs of one node that have at least two options."""
     raw, node = place.raw, place.address
     makers: list[tuple[KnobKind, Any, list[tuple[Any, Edit]]]] = [
+        ("choice", own_choice(spec), _choices(node, spec)),
         ("prompt", raw.get("prompt"), _prompts(node, spec)),
         ("model", raw.get("model"), [(m, SetModel(node=node, model=m)) for m in spec.model or ()]),
         (
@@ -190,6 +203,25 @@ def _knobs(place: NodePlace, spec: NodeKnobs) -> Iterator[Knob]:
         ]
         if len(options) > 1:
             yield Knob(node, kind, tuple(options))
+
+
+def own_choice(spec: NodeKnobs) -> str:
+    """What the node as it is is called among its `choices`."""
+    choices = spec.choices or {}
+    return next((name for name, each in choices.items() if each.do is None), AS_WRITTEN)
+
+
+def _choices(node: str, spec: NodeKnobs) -> list[tuple[Any, Edit]]:
+    return [
+        (name, Choose(node=node, choice=name, do=plain_node(each.do)))
+        for name, each in (spec.choices or {}).items()
+        if each.do is not None
+    ]
+
+
+def plain_node(step: BaseNode) -> dict[str, Any]:
+    """A node as plain data with the keys of a file."""
+    return step.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 def _prompts(node: str, spec: NodeKnobs) -> list[tuple[Any, Edit]]:

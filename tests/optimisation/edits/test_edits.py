@@ -12,6 +12,7 @@ import weft
 from tests.optimisation.edits.flows import TEXT, echo
 from weft.optimisation.edits import (
     EDITS,
+    Choose,
     Demonstration,
     Drop,
     Edit,
@@ -56,6 +57,7 @@ FITTING: tuple[Edit, ...] = (
     Fuse(node="short", first="notes"),
     Parallelise(node="rating", after=["notes"]),
     Hoist(node="notes/intro"),
+    Choose(node="rating", choice="fixed", do={"value": "good: {{ answer.answer }}"}),
     Drop(node="short", instead="{{ notes }}"),
 )
 
@@ -92,7 +94,7 @@ def test_an_edit_is_the_same_after_json(edit: Edit) -> None:
 
 def test_every_edit_has_a_case_here() -> None:
     assert {edit.edit for edit in FITTING} == EDITS.keys() - {"set_samples"}
-    assert len(edits_schema()["items"]["oneOf"]) == len(EDITS) == 17
+    assert len(edits_schema()["items"]["oneOf"]) == len(EDITS) == 18
 
 
 def test_an_edit_leaves_its_document_as_it_is() -> None:

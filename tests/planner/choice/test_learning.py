@@ -105,7 +105,7 @@ GOOD = {"format": "weft choice 1", "dimensions": 4, "models": {"m": {"mean": 1, 
 @pytest.mark.parametrize(
     "wrong",
     [
-        *([], "{", None, {}, {**GOOD, "format": "weft choice 2"}, {**GOOD, "dimensions": 10**9}),
+        *([], "{", None, {}, {**GOOD, "format": "weft choice 3"}, {**GOOD, "dimensions": 10**9}),
         *({**GOOD, "dimensions": True}, {**GOOD, "models": {}}, {**GOOD, "models": []}),
         {**GOOD, "models": {"m": {"mean": float("nan"), "weights": {}}}},
         {**GOOD, "models": {"m": {"mean": "1", "weights": {}}}},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +14,7 @@ from weft.cli.text import amount, clean
 from weft.core.errors import BuildError, WeftError
 
 if TYPE_CHECKING:
-    from weft.workflow.document.unit import Unit
+    from weft.workflow import Flow
 
 
 def check(
@@ -41,8 +41,7 @@ def check(
         for file in files:
             try:
                 flow = check_file(file, place)
-                if flow.unit.document.evaluation is not None:
-                    _check_evaluation(flow.unit)
+                _check_measured(flow)
                 notes = asyncio.run(flow.check_connected()) if connect else ()
             except WeftError as error:
                 if debug:
@@ -60,7 +59,13 @@ def check(
         raise typer.Exit(ExitCode.INVALID)
 
 
-def _check_evaluation(unit: Unit) -> None:
-    from weft.evaluation.check import check_evaluation_files
+def _check_measured(flow: Flow[Any, Any, ...]) -> None:
+    """Check what only evaluations and studies use."""
+    if flow.unit.document.evaluation is not None:
+        from weft.evaluation.check import check_evaluation_files
 
-    check_evaluation_files(unit)
+        check_evaluation_files(flow.unit)
+    if flow.unit.document.optimise is not None:
+        from weft.optimisation.paths import check_choices
+
+        check_choices(flow)

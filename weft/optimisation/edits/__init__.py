@@ -1,6 +1,7 @@
 """Typed edits of workflow documents, composed to patches that can be read, applied and reverted."""
 
 from weft.optimisation.edits.catalogue import EDITS, edits_schema, read_edits
+from weft.optimisation.edits.choose import Choose
 from weft.optimisation.edits.edit import Edit
 from weft.optimisation.edits.error import EditError
 from weft.optimisation.edits.insertions import InsertRevise, InsertVerifier, WrapCascade, WrapVote
@@ -28,6 +29,7 @@ from weft.workflow.document.rewrite import document_diff
 __all__ = [
     "EDITS",
     "AppliedPatch",
+    "Choose",
     "Demonstration",
     "Drop",
     "Edit",

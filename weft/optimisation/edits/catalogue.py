@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, TypeAdapter, ValidationError
 
 from weft.core.suggestion import suggestion
+from weft.optimisation.edits.choose import Choose
 from weft.optimisation.edits.edit import Edit
 from weft.optimisation.edits.error import EditError
 from weft.optimisation.edits.insertions import InsertRevise, InsertVerifier, WrapCascade, WrapVote
@@ -29,7 +30,7 @@ EDITS: Final[Mapping[str, type[Edit]]] = {
     for kind in (
         *(SetPrompt, SetDemonstrations, SetModel, SetDecoder, SetSamples, SetWidth, SetSchemaOrder),
         *(SetMessageFormat, InsertVerifier, InsertRevise, WrapVote, WrapCascade),
-        *(Split, Fuse, Parallelise, Drop, Hoist),
+        *(Split, Fuse, Parallelise, Drop, Hoist, Choose),
     )
 }
 """The kinds of edits by name."""
@@ -53,7 +54,8 @@ _AnyEdit = Annotated[
     | Fuse
     | Parallelise
     | Drop
-    | Hoist,
+    | Hoist
+    | Choose,
     Field(discriminator="edit"),
 ]
 _LIST: Final[TypeAdapter[list[_AnyEdit]]] = TypeAdapter(list[_AnyEdit])

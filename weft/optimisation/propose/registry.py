@@ -20,6 +20,7 @@ PROPOSERS: Final[dict[str, str]] = {
     "bootstrap": "bootstrap:BootstrapDemonstrations",
     "formats": "formats:MessageFormats",
     "instruct": "instruct:Instructions",
+    "paths": "paths:ParetoPaths",
     "structure": "structure_rules:StructureRules",
     "tpe": "tpe:ParzenKnobs",
 }

@@ -12,7 +12,7 @@ from weft.planner.choice.ranking import (
     StaticPredictor,
     rank,
 )
-from weft.planner.choice.routed import RoutedModel
+from weft.planner.choice.routed import RoutedModel, routing_text
 from weft.planner.choice.trained import TrainedPredictor
 from weft.planner.choice.training import LossRow, read_rows, train
 
@@ -28,5 +28,6 @@ __all__ = [
     "TrainedPredictor",
     "rank",
     "read_rows",
+    "routing_text",
     "train",
 ]

@@ -127,7 +127,7 @@ class RoutedModel:
 
     def choose(self, request: ModelRequest) -> tuple[RankedModel, ...]:
         """All models in the order in which `request` would try them."""
-        losses = self._predictor.losses(_text(request))
+        losses = self._predictor.losses(routing_text(request))
         return rank(losses, self._profiles, self._weights, _tokens(request))
 
     async def start(self, show: Callable[[str], None] | None = None) -> None:
@@ -257,7 +257,7 @@ def _log_line(text: str) -> None:
         log(text)
 
 
-def _text(request: ModelRequest) -> str:
+def routing_text(request: ModelRequest) -> str:
     """The user's messages; predictors learn from prompts, not from instructions around them."""
     texts = [message.content for message in request.messages if message.role == "user"]
     return "\n".join(texts or [message.content for message in request.messages])

@@ -1,4 +1,4 @@
-"""A predictor of losses: ridge regression on hashed words, saved as JSON.
+"""A predictor of losses: ridge regression on hashed words and characters, saved as JSON.
 
 The hashing trick (Weinberger et al. 2009): indexes and signs come from a hash, so equal texts have
 equal vectors on every machine. The weights w minimise |Xw - y|^2 + strength * |w|^2, found by
@@ -21,15 +21,20 @@ from zlib import crc32
 from weft.core.errors import BuildError
 
 _LONGEST: Final = 20_000
+_RUN: Final = 3
 _WORD: Final = re.compile(r"\d+|\w+|[^\w\s]")
 Vector = Mapping[int, float]
 
 
-def features(text: str, dimensions: int) -> Vector:
-    """The unit vector of `text`; indexes are below `dimensions`."""
+def features(text: str, dimensions: int, *, characters: bool = False) -> Vector:
+    """The unit vector of `text`: its words, pairs of words and shape; indexes are below
+    `dimensions`. `characters`: and runs of three characters inside of words, with their ends.
+    """
     text = text[:_LONGEST]
     words = ["#" if word.isdigit() else word.lower() for word in _WORD.findall(text)]
     counts = Counter([*words, *map(" ".join, pairwise(words)), *_shape(text)])
+    if characters:
+        counts.update(_runs(words))
     vector: dict[int, float] = {}
     for name, count in counts.items():
         hashed = crc32(name.encode("utf-8", "surrogatepass"))
@@ -38,6 +43,13 @@ def features(text: str, dimensions: int) -> Vector:
         vector[index] = vector.get(index, 0.0) + sign * math.log1p(count)
     length = math.sqrt(sum(value * value for value in vector.values())) or 1.0
     return {index: value / length for index, value in vector.items() if value}
+
+
+def _runs(words: Sequence[str]) -> Iterator[str]:
+    for word in words:
+        marked = f"<{word}>"
+        if len(word) >= _RUN:
+            yield from (f"\0run {marked[at : at + _RUN]}" for at in range(len(marked) - _RUN + 1))
 
 
 def _shape(text: str) -> Iterator[str]:
@@ -101,7 +113,8 @@ def _dot(a: Sequence[float], b: Sequence[float]) -> float:
     return sum(x * y for x, y in zip(a, b, strict=True))
 
 
-_FORMAT: Final = "weft choice 1"
+_FORMATS: Final = {"weft choice 1": False, "weft choice 2": True}
+"""Whether features are of characters, too."""
 _WRONG: Final = (
     *(ValueError, TypeError, KeyError, AttributeError),
     *(OverflowError, RecursionError),
@@ -121,16 +134,28 @@ class LinearLossModel:
 class TrainedPredictor:
     """Implements `LossPredictor`: a linear function of hashed features for each model."""
 
-    def __init__(self, lines: Mapping[str, LinearLossModel], dimensions: int) -> None:
+    def __init__(
+        self,
+        lines: Mapping[str, LinearLossModel],
+        dimensions: int,
+        *,
+        characters: bool = False,
+    ) -> None:
         self._lines = dict(lines)
         self._dimensions = dimensions
+        self._characters = characters
 
     @property
     def models(self) -> tuple[str, ...]:
         return tuple(self._lines)
 
+    @property
+    def abstains(self) -> bool:
+        """Whether it has learnt no more than each model's mean: the best one is always chosen."""
+        return not any(any(line.weights) for line in self._lines.values())
+
     def losses(self, text: str) -> Mapping[str, float]:
-        row = features(text, self._dimensions)
+        row = features(text, self._dimensions, characters=self._characters)
         return {name: line.mean + value(row, line.weights) for name, line in self._lines.items()}
 
     def save(self, path: Path) -> None:
@@ -151,7 +176,7 @@ class TrainedPredictor:
         except _WRONG as error:
             raise BuildError(
                 f"{path.name} is no predictor of losses: {error}",
-                hint="make one with weft.planner.choice.train(rows).save(path)",
+                hint="make one with `weft train-router`",
             ) from error
 
     def _data(self) -> dict[str, Any]:
@@ -162,11 +187,12 @@ class TrainedPredictor:
             }
             for name, line in self._lines.items()
         }
-        return {"format": _FORMAT, "dimensions": self._dimensions, "models": lines}
+        format_ = next(name for name, each in _FORMATS.items() if each is self._characters)
+        return {"format": format_, "dimensions": self._dimensions, "models": lines}
 
     @classmethod
     def _read(cls, data: Any) -> TrainedPredictor:
-        if data["format"] != _FORMAT:
+        if data["format"] not in _FORMATS:
             raise ValueError(f"its format is {data['format']!r}")
         dimensions = data["dimensions"]
         if type(dimensions) is not int or not 0 < dimensions <= _MAX_DIMENSIONS:
@@ -174,7 +200,7 @@ class TrainedPredictor:
         lines = {name: _line(about, dimensions) for name, about in data["models"].items()}
         if not lines:
             raise ValueError("it knows no model")
-        return cls(lines, dimensions)
+        return cls(lines, dimensions, characters=_FORMATS[data["format"]])
 
 
 def _line(about: Mapping[str, Any], dimensions: int) -> LinearLossModel:

@@ -167,7 +167,7 @@ class ModelSpec(SpecPart):
         "Of a route: how much loss money, latency and size are worth."
     )
     predictor: str | None = optional(
-        "Of a route: a file of learnt losses, made by `weft.planner.choice.train`.", min_length=1
+        "Of a route: a file of learnt losses, made by `weft train-router`.", min_length=1
     )
     think: Think | None = optional("Of a model that thinks: the strategy and its caps.")
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from weft.workflow.document.spec.evaluation import Data
 from weft.workflow.document.spec.fields import (
+    Duration,
     Name,
     SpecPart,
     Template,
@@ -15,6 +17,7 @@ from weft.workflow.document.spec.fields import (
     optional_list,
     optional_mapping,
 )
+from weft.workflow.document.spec.nodes import NodeSpec
 from weft.workflow.document.spec.settings import Positive
 
 Texts = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
@@ -26,9 +29,35 @@ class DemonstrationKnob(SpecPart):
     max: Positive = Field(default=4, description="At most so many.")
 
 
+class ChoiceSpec(SpecPart):
+    """One implementation of a node, and what is expected of it before there are runs of it."""
+
+    do: NodeSpec | None = optional("The node in its place; without it the node as it is.")
+    success: float | None = optional("How often it succeeds, from 0 to 1.", ge=0, le=1)
+    latency: Duration | None = optional("What it usually takes.")
+    cost: float | None = optional(
+        "What it usually costs, in US dollars.", ge=0, allow_inf_nan=False
+    )
+
+
+def _one_as_it_is(choices: dict[str, ChoiceSpec]) -> dict[str, ChoiceSpec]:
+    own = [name for name, choice in choices.items() if choice.do is None]
+    if len(own) > 1:
+        hint = "give one of them a node: `do: {model: NAME, prompt: ...}`"
+        what = {"one": own[0], "other": own[1], "hint": hint}
+        raise PydanticCustomError("origin", "`{one}` and `{other}` are both the node itself", what)
+    return choices
+
+
+Choices = Annotated[dict[Name, ChoiceSpec], Field(min_length=1), AfterValidator(_one_as_it_is)]
+
+
 class NodeKnobs(SpecPart):
     """What may change in one node: lists are the values to try besides the node's own."""
 
+    choices: Choices | None = optional(
+        "Implementations besides the node itself, by name: other tools, models, workflows."
+    )
     model: Annotated[list[Name], Field(min_length=1)] | None = optional("Names under `models`.")
     decode: Texts | None = optional("Decoders.")
     temperature: Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=1)] | None = (
