@@ -1,4 +1,4 @@
-"""`python -m evals.optimise_reviews [--quick] [--json FILE]`.
+"""`python -m evals.optimise_reviews [--quick] [--studies N] [--json FILE]`.
 
 Studies of the example that `weft init --example reviews` writes: a classifier of real reviews on
 the embedded model, with its own knobs and budget, through `weft.optimise`. Studies differ in the
@@ -62,14 +62,15 @@ def rows(found: Sequence[weft.StudyResult]) -> Iterator[Row]:
 def main() -> int:
     """Run the studies, and write what they found."""
     parser = argparse.ArgumentParser(prog="python -m evals.optimise_reviews", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one study instead of five")
+    parser.add_argument("--quick", action="store_true", help="one study")
+    parser.add_argument("--studies", type=int, default=STUDIES, metavar="N")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all rows there")
     asked = parser.parse_args()
     about = environment()
     print(title(about))
     found = []
     with tempfile.TemporaryDirectory() as folder:
-        for study in studies(1 if asked.quick else STUDIES, Path(folder)):
+        for study in studies(1 if asked.quick else asked.studies, Path(folder)):
             found.append(study)
             was, now = study.baseline.scores["quality"], study.best.scores["quality"]
             edits = "; ".join(edit.label for edit in study.best.edits) or "as it was"
