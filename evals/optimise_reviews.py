@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import weft
 from evals.engine.rows import Row
@@ -35,28 +35,47 @@ def studies(count: int, folder: Path) -> Iterator[weft.StudyResult]:
 def rows(found: Sequence[weft.StudyResult]) -> Iterator[Row]:
     """Of each study, by number, and how many of them found an improvement."""
     for number, study in enumerate(found):
-        for system, member in (("baseline", study.baseline), ("best", study.best)):
-            for figure in member.figures:
-                if figure.value is None:
-                    continue
-                name, unit = figure.name, {"quality": "share", "cost_usd": "usd"}.get(figure.name)
-                yield Row(f"{CASE}_{number}", system, name, figure.value, unit or "s")
-                if system == "best":
-                    for edge in ("change", "low", "high"):
-                        value = getattr(figure, edge)
-                        yield Row(f"{CASE}_{number}", system, f"{name}_{edge}", value, unit or "s")
-        about = {
-            "p": (study.verdict.p, "p"),
-            "detectable": (study.verdict.detectable, "share"),
-            "held_out": (float(study.verdict.cases), "cases"),
-            "calls": (float(study.spent.calls), "calls"),
-            "wall": (study.wall_s, "s"),
-        }
-        for metric, (value, unit) in about.items():
-            if value is not None:
-                yield Row(f"{CASE}_{number}", "study", metric, value, unit)
+        yield from study_rows(f"{CASE}_{number}", study)
+    yield Row(CASE, "study", "studies", len(found), "studies")
     share = sum(study.improved for study in found) / len(found)
     yield Row(CASE, "study", "improved_share", share, "share")
+
+
+def study_rows(case: str, study: weft.StudyResult) -> Iterator[Row]:
+    """The figures of the workflow as it was and of the best one, and those of the study.
+
+    The verdict and the edits of the best one are rows by name, with the value 1.
+    """
+    for system, member in (("baseline", study.baseline), ("best", study.best)):
+        for figure in member.figures:
+            yield from _figure_rows(case, system, figure)
+    for edit in study.best.edits:
+        yield Row(case, "best", f"edit: {edit.label}", 1, "edits")
+    about = {
+        str(study.verdict): (1.0, "verdict"),
+        "p": (study.verdict.p, "p"),
+        "detectable": (study.verdict.detectable, "share"),
+        "held_out": (float(study.verdict.cases), "cases"),
+        "looks": (float(study.verdict.looks), "looks"),
+        "candidates": (float(study.candidates), "candidates"),
+        "calls": (float(study.spent.calls), "calls"),
+        "wall": (study.wall_s, "s"),
+    }
+    for metric, (value, unit) in about.items():
+        if value is not None:
+            yield Row(case, "study", metric, value, unit)
+
+
+def _figure_rows(case: str, system: str, figure: Any) -> Iterator[Row]:
+    """A figure; of the best workflow its change against the baseline as well."""
+    if figure.value is None:
+        return
+    name, unit = figure.name, {"quality": "share", "cost_usd": "usd"}.get(figure.name, "s")
+    yield Row(case, system, name, figure.value, unit)
+    yield Row(case, system, f"{name}_cases", figure.cases, "cases")
+    if system == "best":
+        for edge in ("change", "low", "high"):
+            yield Row(case, system, f"{name}_{edge}", getattr(figure, edge), unit)
 
 
 def main() -> int:
