@@ -196,7 +196,7 @@ def bfcl_simple(*, quick: bool) -> Task:
         }
         for item in every
     ]
-    calls = 700 if quick else 2_000
+    calls = 1_200 if quick else 2_500
     return Task(document, cases, accepted, lambda: HeldModel(LocalModel(LOCAL), schemas), calls)
 
 
@@ -261,7 +261,11 @@ def section(name: str, *, quick: bool) -> Iterator[Row]:
         print(f"{name} is skipped: {reason}", file=sys.stderr, flush=True)
         yield Row(name, "", f"skipped: {reason}", None, "")
         return
-    yield from study_rows(name, study(task, task.model()))
+    found = study(task, task.model())
+    print(f"{name}: {found.verdict}, {found.verdict.why}")
+    for member in found.front:
+        print(member.scores, [edit.label for edit in member.edits])
+    yield from study_rows(name, found)
 
 
 def main() -> None:
