@@ -264,7 +264,7 @@ def section(name: str, *, quick: bool) -> Iterator[Row]:
     found = study(task, task.model())
     print(f"{name}: {found.verdict}, {found.verdict.why}")
     for member in found.front:
-        print(member.scores, [edit.label for edit in member.edits])
+        print(member.figure("quality"), [edit.label for edit in member.edits])
     yield from study_rows(name, found)
 
 

@@ -44,13 +44,17 @@ def rows(found: Sequence[weft.StudyResult]) -> Iterator[Row]:
 def study_rows(case: str, study: weft.StudyResult) -> Iterator[Row]:
     """The figures of the workflow as it was and of the best one, and those of the study.
 
-    The verdict and the edits of the best one are rows by name, with the value 1.
+    Where nothing was shown, the best one is the workflow as it was; `first` is then the front's
+    first candidate. The verdict and edits are rows by name, with the value 1.
     """
-    for system, member in (("baseline", study.baseline), ("best", study.best)):
+    systems = {"baseline": study.baseline, "best": study.best}
+    if not study.improved and study.front:
+        systems["first"] = study.front[0]
+    for system, member in systems.items():
         for figure in member.figures:
             yield from _figure_rows(case, system, figure)
-    for edit in study.best.edits:
-        yield Row(case, "best", f"edit: {edit.label}", 1, "edits")
+        for edit in member.edits:
+            yield Row(case, system, f"edit: {edit.label}", 1, "edits")
     about = {
         str(study.verdict): (1.0, "verdict"),
         "p": (study.verdict.p, "p"),
@@ -67,13 +71,14 @@ def study_rows(case: str, study: weft.StudyResult) -> Iterator[Row]:
 
 
 def _figure_rows(case: str, system: str, figure: Any) -> Iterator[Row]:
-    """A figure; of the best workflow its change against the baseline as well."""
+    """A figure; of other workflows than the baseline its change as well."""
     if figure.value is None:
         return
     name, unit = figure.name, {"quality": "share", "cost_usd": "usd"}.get(figure.name, "s")
     yield Row(case, system, name, figure.value, unit)
     yield Row(case, system, f"{name}_cases", figure.cases, "cases")
-    if system == "best":
+    yield Row(case, system, f"{name}_{figure.source}", 1, "source")
+    if system != "baseline":
         for edge in ("change", "low", "high"):
             yield Row(case, system, f"{name}_{edge}", getattr(figure, edge), unit)
 
