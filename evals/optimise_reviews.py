@@ -1,4 +1,4 @@
-"""`python -m evals.optimise_reviews [--quick] [--json FILE]`.
+"""`python -m evals.optimise_reviews [--quick] [--studies N] [--json FILE]`.
 
 Studies of the example that `weft init --example reviews` writes: a classifier of real reviews on
 the embedded model, with its own knobs and budget, through `weft.optimise`. Studies differ in the
@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import weft
 from evals.engine.rows import Row
@@ -35,41 +35,66 @@ def studies(count: int, folder: Path) -> Iterator[weft.StudyResult]:
 def rows(found: Sequence[weft.StudyResult]) -> Iterator[Row]:
     """Of each study, by number, and how many of them found an improvement."""
     for number, study in enumerate(found):
-        for system, member in (("baseline", study.baseline), ("best", study.best)):
-            for figure in member.figures:
-                if figure.value is None:
-                    continue
-                name, unit = figure.name, {"quality": "share", "cost_usd": "usd"}.get(figure.name)
-                yield Row(f"{CASE}_{number}", system, name, figure.value, unit or "s")
-                if system == "best":
-                    for edge in ("change", "low", "high"):
-                        value = getattr(figure, edge)
-                        yield Row(f"{CASE}_{number}", system, f"{name}_{edge}", value, unit or "s")
-        about = {
-            "p": (study.verdict.p, "p"),
-            "detectable": (study.verdict.detectable, "share"),
-            "held_out": (float(study.verdict.cases), "cases"),
-            "calls": (float(study.spent.calls), "calls"),
-            "wall": (study.wall_s, "s"),
-        }
-        for metric, (value, unit) in about.items():
-            if value is not None:
-                yield Row(f"{CASE}_{number}", "study", metric, value, unit)
+        yield from study_rows(f"{CASE}_{number}", study)
+    yield Row(CASE, "study", "studies", len(found), "studies")
     share = sum(study.improved for study in found) / len(found)
     yield Row(CASE, "study", "improved_share", share, "share")
+
+
+def study_rows(case: str, study: weft.StudyResult) -> Iterator[Row]:
+    """The figures of the workflow as it was and of the best one, and those of the study.
+
+    Where nothing was shown, the best one is the workflow as it was; `first` is then the front's
+    first candidate. The verdict and edits are rows by name, with the value 1.
+    """
+    systems = {"baseline": study.baseline, "best": study.best}
+    if not study.improved and study.front:
+        systems["first"] = study.front[0]
+    for system, member in systems.items():
+        for figure in member.figures:
+            yield from _figure_rows(case, system, figure)
+        for edit in member.edits:
+            yield Row(case, system, f"edit: {edit.label}", 1, "edits")
+    about = {
+        str(study.verdict): (1.0, "verdict"),
+        "p": (study.verdict.p, "p"),
+        "detectable": (study.verdict.detectable, "share"),
+        "held_out": (float(study.verdict.cases), "cases"),
+        "looks": (float(study.verdict.looks), "looks"),
+        "candidates": (float(study.candidates), "candidates"),
+        "calls": (float(study.spent.calls), "calls"),
+        "wall": (study.wall_s, "s"),
+    }
+    for metric, (value, unit) in about.items():
+        if value is not None:
+            yield Row(case, "study", metric, value, unit)
+
+
+def _figure_rows(case: str, system: str, figure: Any) -> Iterator[Row]:
+    """A figure; of other workflows than the baseline its change as well."""
+    if figure.value is None:
+        return
+    name, unit = figure.name, {"quality": "share", "cost_usd": "usd"}.get(figure.name, "s")
+    yield Row(case, system, name, figure.value, unit)
+    yield Row(case, system, f"{name}_cases", figure.cases, "cases")
+    yield Row(case, system, f"{name}_{figure.source}", 1, "source")
+    if system != "baseline":
+        for edge in ("change", "low", "high"):
+            yield Row(case, system, f"{name}_{edge}", getattr(figure, edge), unit)
 
 
 def main() -> int:
     """Run the studies, and write what they found."""
     parser = argparse.ArgumentParser(prog="python -m evals.optimise_reviews", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one study instead of five")
+    parser.add_argument("--quick", action="store_true", help="one study")
+    parser.add_argument("--studies", type=int, default=STUDIES, metavar="N")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all rows there")
     asked = parser.parse_args()
     about = environment()
     print(title(about))
     found = []
     with tempfile.TemporaryDirectory() as folder:
-        for study in studies(1 if asked.quick else STUDIES, Path(folder)):
+        for study in studies(1 if asked.quick else asked.studies, Path(folder)):
             found.append(study)
             was, now = study.baseline.scores["quality"], study.best.scores["quality"]
             edits = "; ".join(edit.label for edit in study.best.edits) or "as it was"

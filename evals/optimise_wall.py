@@ -4,7 +4,8 @@ Each program is a random graph of eight nodes. It runs once through an outcome t
 edited; `weft.optimisation.prediction` says how long the edited program takes with two workers, of
 which it runs the nodes that are new; then the edited program runs. `waits`: model calls that sleep
 for as long as a log-normal law says of the request; no core is shared. `computes`: functions that
-count in a loop, on threads of one interpreter.
+count in a loop, on threads of one interpreter. `computes_alone`: the same with one worker, so that
+no two of them run at once; what is left of the error is not due to sharing.
 """
 
 from __future__ import annotations
@@ -30,8 +31,7 @@ from weft.optimisation.prediction import predict
 from weft.optimisation.table import OutcomeTable
 from weft.testing import FakeModel, Reply
 
-SECTIONS: Final = ("waits", "computes")
-WORKERS: Final = 2
+SECTIONS: Final = ("waits", "computes", "computes_alone")
 NODES: Final = 8
 FUNCTIONS: Final = """\
 def spin(count: int, given: list) -> int:
@@ -81,9 +81,10 @@ async def _one(name: str, folder: Path, number: int) -> tuple[float, float]:
     else:
         changed["with"]["count"] = _count(random)
     clients, table = {"small": FakeModel(_answer)}, OutcomeTable()
-    base, flow = (_flow(folder, each) for each in (nodes, edited))
-    await predict(base, {"x": "topic"}, table, workers=WORKERS, models=clients)
-    found = await predict(flow, {"x": "topic"}, table, workers=WORKERS, models=clients)
+    workers = 1 if name == "computes_alone" else 2
+    base, flow = (_flow(folder, each, workers) for each in (nodes, edited))
+    await predict(base, {"x": "topic"}, table, workers=workers, models=clients)
+    found = await predict(flow, {"x": "topic"}, table, workers=workers, models=clients)
     began = time.perf_counter()
     await flow.run(x="topic", models=clients, durability="none")
     return found.wall_s, time.perf_counter() - began
@@ -102,12 +103,12 @@ def _count(random: Random) -> int:
     return random.randint(300_000, 2_000_000)
 
 
-def _flow(folder: Path, nodes: Mapping[str, Any]) -> weft.Flow:
+def _flow(folder: Path, nodes: Mapping[str, Any], workers: int) -> weft.Flow:
     document = {
         "name": "random",
         "inputs": {"x": "string"},
         "models": {"small": "local:tiny"},
-        "run": {"concurrency": WORKERS},
+        "run": {"concurrency": workers},
         "nodes": nodes,
         "outputs": {name: f"{{{{ {name} }}}}" for name in nodes},
     }
