@@ -26,11 +26,14 @@ _AT_ONCE: Final = 8
 """Asynchronous metrics that are computed at once after the run."""
 
 
-def read_evaluation(history: RunHistory, metrics: Sequence[Metric] = ()) -> EvaluationResult:
+def read_evaluation(
+    history: RunHistory, metrics: Sequence[Metric] = (), *, compute: bool = True
+) -> EvaluationResult:
     """The evaluation that a run recorded; with `metrics` scored by these instead.
 
-    No model is called. Raises: `InputError` where the run is no evaluation, or a metric needs a
-    model.
+    No model is called. Metrics that need a trace are computed, by functions that the record names,
+    unless `compute` is false. Raises: `InputError` where the run is no evaluation, or a metric
+    needs a model.
     """
     header = history.header
     if not is_evaluation(header.settings):
@@ -40,6 +43,7 @@ def read_evaluation(history: RunHistory, metrics: Sequence[Metric] = ()) -> Eval
     items = header.inputs.get(ITEMS)
     rescored = tuple(metrics)
     reader = _RecordReader(header.settings[NOTES], items if isinstance(items, list) else [], folder)
+    reader.computes = compute
     return reader.result(header.run, history.trace, rescored, ended=history.ended is not None)
 
 
@@ -75,6 +79,7 @@ class _RecordReader:
         self._about = about
         self._items = items
         self._folder = folder
+        self.computes = True
         self._known = {metric.name: metric for metric in known}
         around = {key: about.get(key) for key in ("prepare", "check", "tear_down")}
         self._environment = Environment(**around)
@@ -84,7 +89,9 @@ class _RecordReader:
         self, run: str, trace: Trace, rescored: tuple[Metric, ...], *, ended: bool
     ) -> EvaluationResult:
         names = tuple(metric.name for metric in rescored) or tuple(self._about.get("metrics", {}))
-        late = {metric.name: metric for metric in rescored} or self._late()
+        late = {metric.name: metric for metric in rescored} or (
+            self._late() if self.computes else {}
+        )
         self._check = None if rescored else self._environment.check
         found = self._gathered(trace)
         cases = [self._case(item, found[place], names) for place, item in enumerate(self._items)]

@@ -52,9 +52,10 @@ def ui(
 ) -> None:
     """See `HELP`."""
     with report_errors(debug=debug):
+        from weft.cli.evaluation.experiments import JournalExperiments
         from weft.workflow.apps.ui import RunsPage
 
-        page = RunsPage(journal, port)
+        page = RunsPage(journal, port, experiments=JournalExperiments().readers)
         asyncio.run(_shown(page, opens=not no_open))
 
 

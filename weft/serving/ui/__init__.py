@@ -5,7 +5,8 @@ UiServer(journal, readers)   binds to loopback, serves, and stops; its `url` con
 Reads the journal port and writes signals to it. Imports nothing of workflows or the engine.
 """
 
+from weft.serving.ui.experiments import ExperimentReaders
 from weft.serving.ui.overview import RunReaders, RunTiming, RunValues
 from weft.serving.ui.server import UiServer
 
-__all__ = ["RunReaders", "RunTiming", "RunValues", "UiServer"]
+__all__ = ["ExperimentReaders", "RunReaders", "RunTiming", "RunValues", "UiServer"]

@@ -16,6 +16,7 @@ from starlette.responses import StreamingResponse
 
 from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import Journal, NumberedRecord
+from weft.serving.ui.experiments import ExperimentReaders
 from weft.serving.ui.record_view import Json
 from weft.serving.ui.responses import JsonReply, UiRefusal, beginning, download, run_of
 from weft.serving.ui.signals import Find
@@ -49,12 +50,14 @@ class RunValues:
 class RunReaders:
     """`unsettled` finds undecided calls, `timing` where the time went.
 
-    `values` reads inputs and outputs of a run; all of them block.
+    `values` reads inputs and outputs of a run; all of them block. `experiments`, where given, read
+    evaluations and studies.
     """
 
     unsettled: Find
     timing: Callable[[Iterable[NumberedRecord]], RunTiming]
     values: Callable[[Journal, RunId], RunValues]
+    experiments: ExperimentReaders | None = None
 
 
 _MOST_BARS: Final = 100_000

@@ -134,3 +134,13 @@ def run_of(request: Request) -> RunId:
     if not run:
         raise UiRefusal(400, "the request names no `run`")
     return RunId(run)
+
+
+def whole(request: Request, name: str, default: int) -> int:
+    """The whole number `name` of the query. Raises: `UiRefusal`."""
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not (text.isdecimal() and len(text) <= 15):
+        raise UiRefusal(400, f"`{name}` is a whole number")
+    return int(text)

@@ -21,7 +21,7 @@ from weft.core.events import NodeStreamed
 from weft.core.ids import RunId
 from weft.core.ports.journal import Journal, NumberedRecord, RunSummary
 from weft.serving.ui.record_view import BRIEF, FULL, STREAM, Detail, Json, shown
-from weft.serving.ui.responses import JsonReply, UiRefusal, beginning, download, run_of
+from weft.serving.ui.responses import JsonReply, UiRefusal, beginning, download, run_of, whole
 
 _MOST_RUNS: Final = 2_000
 _MOST_RECORDS: Final = 2_000
@@ -65,8 +65,8 @@ class RunEndpoints:
 
         With `marks=1`, each value comes with a mark that is equal for equal values.
         """
-        after = _whole(request, "after", 0)
-        limit = min(_MOST_RECORDS, max(1, _whole(request, "limit", _MOST_RECORDS)))
+        after = whole(request, "after", 0)
+        limit = min(_MOST_RECORDS, max(1, whole(request, "limit", _MOST_RECORDS)))
         found = await asyncio.to_thread(self._records, run_of(request), after, limit)
         last = found[-1].seq if found else after
         brief = replace(BRIEF, marks=request.query_params.get("marks") == "1")
@@ -90,22 +90,13 @@ class RunEndpoints:
 
     async def text(self, request: Request) -> StreamingResponse:
         """One field of a record in full, as a text file."""
-        run, seq = run_of(request), _whole(request, "seq", 0)
+        run, seq = run_of(request), whole(request, "seq", 0)
         path = request.query_params.get("field", "")
         record = await asyncio.to_thread(_record, self._journal, run, seq)
         if record is None:
             raise UiRefusal(404, f"the run has no record {seq}")
         value = _field(record.record, path)
         return download(value, f"{run}-{seq}-{path}")
-
-
-def _whole(request: Request, name: str, default: int) -> int:
-    text = request.query_params.get(name)
-    if text is None:
-        return default
-    if not (text.isdecimal() and len(text) <= 15):
-        raise UiRefusal(400, f"`{name}` is a whole number")
-    return int(text)
 
 
 def _views(found: Sequence[NumberedRecord], brief: Detail) -> list[Json]:

@@ -20,6 +20,7 @@ from weft.core.ports.journal import Journal
 from weft.serving.asgi import LoopbackServer
 from weft.serving.ui.access import Key, UiMiddleware
 from weft.serving.ui.changes import POLL_S, ChangeStream
+from weft.serving.ui.experiments import ExperimentEndpoints
 from weft.serving.ui.overview import OverviewEndpoints, RunReaders
 from weft.serving.ui.responses import UiRefusal, problem_of
 from weft.serving.ui.runs import RunEndpoints
@@ -68,6 +69,7 @@ def application(
         Assets(),
     )
     overview = OverviewEndpoints(journal, readers)
+    experiments = ExperimentEndpoints(journal, readers.experiments)
     routes = [
         Route("/api/changes", changes.stream),
         Route("/api/runs", runs.all),
@@ -78,6 +80,9 @@ def application(
         Route("/api/timing", overview.timing),
         Route("/api/values", overview.values),
         Route("/api/value", overview.value),
+        Route("/api/experiments", experiments.latest),
+        Route("/api/evaluation", experiments.evaluation),
+        Route("/api/study", experiments.study),
         Route("/api/unsettled", effects.all),
         Route("/api/letters", SignalEndpoint(journal, effects).take, methods=["POST"]),
         Route("/{name:path}", assets.file),

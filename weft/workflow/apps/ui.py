@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from weft.core.calls import CallEvent
@@ -18,7 +19,7 @@ from weft.workflow.history.unsettled_calls import unsettled_calls
 from weft.workflow.runtime.journals import open_journal
 
 with optional_packages("the page of the runs", ServeError):
-    from weft.serving.ui import RunReaders, RunTiming, RunValues, UiServer
+    from weft.serving.ui import ExperimentReaders, RunReaders, RunTiming, RunValues, UiServer
 
 __all__ = ["READERS", "RunsPage"]
 
@@ -58,13 +59,20 @@ class RunsPage:
         await page.serve(lambda: print(page.url))
 
     `where` as for `open_journal`, but a named journal must exist; it may be read-only. `port` 0 is
-    any free one. Raises: `StoreError`, and `ServeError` when the port is taken.
+    any free one. `experiments` read evaluations and studies, as `weft ui` shows them.
+    Raises: `StoreError`, and `ServeError` when the port is taken.
     """
 
-    def __init__(self, where: str | Path | None = None, port: int = 0) -> None:
+    def __init__(
+        self,
+        where: str | Path | None = None,
+        port: int = 0,
+        *,
+        experiments: ExperimentReaders | None = None,
+    ) -> None:
         self._journal = open_journal(where, make=not where, to_read=True)
         try:
-            self._server = UiServer(self._journal, READERS, port)
+            self._server = UiServer(self._journal, replace(READERS, experiments=experiments), port)
         except ServeError:
             self._journal.close()
             raise

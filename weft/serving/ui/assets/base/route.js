@@ -2,6 +2,9 @@
 //   #/                                 the runs
 //   #/run/ID?view=graph&node=NODE      one run
 //   #/compare/ID/ID                    two runs
+//   #/experiments                      evaluations and studies
+//   #/evaluation/ID?baseline=ID        one evaluation
+//   #/study/ID                         one study
 import { useEffect, useState } from "./html.js";
 
 function read() {

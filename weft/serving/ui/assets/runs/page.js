@@ -100,7 +100,7 @@ export function RunsPage() {
   const at = found[current];
   return html`<main id="main" class="runs" tabindex="-1">
     <div class="bar">
-      <h1>Runs</h1>
+      <h1>Runs</h1><a href="#/experiments">Experiments</a>
       <input type="search" placeholder="Find a run" aria-label="Find a run" value=${words} onInput=${(e) => setWords(e.target.value)} />
       <select aria-label="How it stands" value=${standing} onChange=${(e) => setStanding(e.target.value)}>
         ${STANDINGS.map((one) => html`<option value=${one}>${one || "in any state"}</option>`)}</select>
