@@ -49,12 +49,14 @@ def test_an_evaluation_is_listed_paged_and_compared(tmp_path: Path) -> None:
         path = f"/api/evaluation?run={after}&baseline={before}"
         found = here.get(f"{path}&limit=3")
         assert [one["change"] for one in found["cases"]] == [-1.0, -1.0, 1.0]
-        assert found["more"] and [one["run"] for one in found["candidates"]] == [before]
+        assert found["more"]
+        assert [one["run"] for one in found["candidates"]] == [before]
         assert found["comparison"]["metrics"]["exact"]["lost"] == 2
         assert found["cases"][0]["id"] == f"{HOSTILE}3"
         assert item_of(found["cases"][0]["node"]) == (3, "run", "")
         left = here.get(f"{path}&after=3")
-        assert len(left["cases"]) == 9 and not left["more"]
+        assert len(left["cases"]) == 9
+        assert not left["more"]
         assert here.http.get("/api/evaluation?run=none").status_code == 404
         assert here.http.get(f"/api/study?run={after}").status_code == 422
         assert here.stranger.get("/api/experiments").status_code == 401

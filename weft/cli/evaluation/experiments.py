@@ -5,10 +5,10 @@ No code of a workflow runs: scores that a metric computes from the trace after a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import Any, Final
+from threading import Lock
+from typing import Any, Final, Generic, TypeVar
 
 from weft.core.errors import InputError, WeftError
 from weft.core.ids import RunId
@@ -27,14 +27,34 @@ from weft.workflow.history.run_history import read_history
 _MOST_RUNS: Final = 2_000
 _MOST_CANDIDATES: Final = 100
 _CHARS: Final = 400
+V = TypeVar("V")
+
+
+class _Recent(Generic[V]):
+    """The values of the last `most` runs that were read, by run and number of records."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: dict[tuple[RunId, int], V] = {}
+        self._lock = Lock()
+
+    def get(self, key: tuple[RunId, int], read: Callable[[], V]) -> V:
+        """The value of `key`; `read` makes it where it is not kept."""
+        with self._lock:
+            if key not in self._kept:
+                made = read()
+                if len(self._kept) >= self._most:
+                    del self._kept[next(iter(self._kept))]
+                self._kept[key] = made
+            return self._kept[key]
 
 
 class JournalExperiments:
     """Reads experiments and keeps the last few: a page asks for parts of the same one."""
 
     def __init__(self) -> None:
-        self._evaluation = lru_cache(maxsize=4)(_read)
-        self._brief = lru_cache(maxsize=500)(self._figures)
+        self._evaluations = _Recent[EvaluationResult](4)
+        self._briefs = _Recent[dict[str, Any]](500)
 
     @property
     def readers(self) -> ExperimentReaders:
@@ -46,7 +66,7 @@ class JournalExperiments:
     ) -> tuple[list[Mapping[str, Any]], bool]:
         """So many experiments, the newest first, and whether there are more."""
         found = list(islice(_experiments(journal), after, after + limit + 1))
-        rows = [
+        rows: list[Mapping[str, Any]] = [
             {
                 "run": summary.run,
                 "kind": kind,
@@ -54,17 +74,21 @@ class JournalExperiments:
                 "wall": summary.wall,
                 "ended_wall": summary.ended_wall,
                 "standing": summary.standing,
-                **self._brief(journal, summary.run, kind, summary.records),
+                **self._brief(journal, summary, kind),
             }
             for kind, summary, _ in found[:limit]
         ]
         return rows, len(found) > limit
 
-    def _figures(self, journal: Journal, run: RunId, kind: str, records: int) -> dict[str, Any]:
+    def _brief(self, journal: Journal, summary: RunSummary, kind: str) -> dict[str, Any]:
+        key = summary.run, summary.records
+        return self._briefs.get(key, lambda: self._figures(journal, summary.run, kind))
+
+    def _figures(self, journal: Journal, run: RunId, kind: str) -> dict[str, Any]:
         try:
             if kind == studies.NOTES:
                 return _study_brief(self.study(journal, run))
-            return _brief(self._evaluation(journal, run, records))
+            return _brief(self._result(journal, run))
         except WeftError as error:  # one broken record does not hide the others
             return {"trouble": error.message}
 
@@ -85,16 +109,14 @@ class JournalExperiments:
         return data
 
     def _result(self, journal: Journal, run: RunId) -> EvaluationResult:
-        return self._evaluation(journal, run, journal.summary(run).records)
+        key = run, journal.summary(run).records  # a run that goes on is read again
+        return self._evaluations.get(
+            key, lambda: read_evaluation(read_history(journal, run), compute=False)
+        )
 
     def study(self, journal: Journal, run: RunId) -> dict[str, Any]:
         """A study. Raises: `InputError` where it has not ended."""
         return recorded_result(read_history(journal, run)).plain()
-
-
-def _read(journal: Journal, run: RunId, records: int) -> EvaluationResult:
-    del records  # a part of the key: a run that goes on is read again
-    return read_evaluation(read_history(journal, run), compute=False)
 
 
 def _experiments(journal: Journal) -> Iterator[tuple[str, RunSummary, RunHeader]]:
