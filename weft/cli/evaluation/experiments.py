@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from weft.core.errors import InputError, WeftError
 from weft.core.ids import RunId
@@ -27,9 +27,10 @@ from weft.workflow.history.run_history import read_history
 _MOST_RUNS: Final = 2_000
 _MOST_CANDIDATES: Final = 100
 _CHARS: Final = 400
+V = TypeVar("V")
 
 
-class _Recent[V]:
+class _Recent(Generic[V]):
     """The values of the last `most` runs that were read, by run and number of records."""
 
     def __init__(self, most: int) -> None:

@@ -15,13 +15,15 @@ function scale(values, from, to) {
 }
 
 function Scatter({ members, improve, picked, onPick }) {
-  const other = improve === "cost" ? "quality" : "cost";
+  // across: the first other objective in which members differ
+  const others = ["cost", "latency", "quality"].filter((one) => one !== improve);
+  const differs = (one) => new Set(members.map((member) => figure(member, one)?.value ?? null)).size > 1;
+  const other = others.find(differs) ?? others[0];
   const points = members
     .map((member, place) => ({ member, place, x: figure(member, other), y: figure(member, improve) }))
     .filter(({ x, y }) => typeof x?.value === "number" && typeof y?.value === "number");
   if (!points.length) return html`<p class="note">Nothing was measured that could be drawn.</p>`;
-  const base = points[0].place === 0 ? points[0].y.value : null;
-  const span = ({ y, place }) => (place && base !== null ? [base + y.low, base + y.high] : [y.value, y.value]);
+  const span = ({ y }) => [y.value - y.change + y.low, y.value - y.change + y.high];
   const across = scale(points.map(({ x }) => x.value), PAD, WIDTH - PAD);
   const up = scale(points.flatMap((point) => [point.y.value, ...span(point)]), HEIGHT - PAD, PAD);
   return html`<svg class="front" viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} role="group" aria-label="The front">
@@ -34,7 +36,7 @@ function Scatter({ members, improve, picked, onPick }) {
       return html`<g role="button" tabindex="0" aria-label=${line(point.member.name, 80)} aria-pressed=${point.place === picked}
         onClick=${pick} onKeyDown=${(event) => event.key === "Enter" && pick()}>
         <line x1=${x} x2=${x} y1=${low} y2=${high} /><circle cx=${x} cy=${y} r=${point.place === picked ? 8 : 5} />
-        <title>${line(point.member.name, 80)}</title></g>`;
+        <title>${line(point.member.name, 80)}, ${point.y.source}: ${score(point.y.value)} at ${score(point.x.value)}</title></g>`;
     })}</svg>`;
 }
 
