@@ -19,6 +19,7 @@ from weft.cli.errors import report_errors
 from weft.cli.options import Debug, JournalPlace
 
 if TYPE_CHECKING:
+    from weft.serving.ui import ExperimentReaders
     from weft.workflow.apps.ui import RunsPage
 
 
@@ -52,11 +53,16 @@ def ui(
 ) -> None:
     """See `HELP`."""
     with report_errors(debug=debug):
-        from weft.cli.evaluation.experiments import JournalExperiments
         from weft.workflow.apps.ui import RunsPage
 
-        page = RunsPage(journal, port, experiments=JournalExperiments().readers)
+        page = RunsPage(journal, port, experiments=_experiments())
         asyncio.run(_shown(page, opens=not no_open))
+
+
+def _experiments() -> ExperimentReaders:
+    from weft.cli.evaluation.experiments import JournalExperiments
+
+    return JournalExperiments().readers
 
 
 async def _shown(page: RunsPage, *, opens: bool) -> None:
