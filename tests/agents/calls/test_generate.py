@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from weft.agents.calls import (
     STYLES,
-    Call,
     CallItem,
     CallTool,
     GenerateOptions,
+    GoldCall,
     check_item,
     generate,
     read_tools,
@@ -66,20 +66,20 @@ RAIN = tool("measureRainfall", "Measure the rainfall of a station", city="string
 GOOD = CallItem(
     "Measure the rainfall of a station, city Oslo, days 4.",
     (RAIN,),
-    (Call("measureRainfall", {"city": "Oslo", "days": 4}),),
+    (GoldCall("measureRainfall", {"city": "Oslo", "days": 4}),),
     "simple",
     "it fits",
 )
 
 
-def called(**arguments: object) -> tuple[Call, ...]:
-    return (Call("measureRainfall", arguments),)
+def called(**arguments: object) -> tuple[GoldCall, ...]:
+    return (GoldCall("measureRainfall", arguments),)
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"calls": (Call("other", {}),)}, "unknown_tool"),
+        ({"calls": (GoldCall("other", {}),)}, "unknown_tool"),
         ({"calls": called(city="Oslo")}, "misfit"),
         ({"calls": called(city="Oslo", days="4")}, "misfit"),
         ({"calls": called(city="Oslo", days=4, hour=1)}, "misfit"),

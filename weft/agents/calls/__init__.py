@@ -6,17 +6,17 @@ split(tools, share, seed)       tools for training, and others for testing
 """
 
 from weft.agents.calls.catalogue import CallTool, read_tools, split
-from weft.agents.calls.gates import Refusal, check_item, execution, format_gate, semantic
+from weft.agents.calls.gates import CallRefusal, check_item, execution, format_gate, semantic
 from weft.agents.calls.generate import GenerateOptions, generate
-from weft.agents.calls.item import STYLES, Call, CallItem
+from weft.agents.calls.item import STYLES, CallItem, GoldCall
 
 __all__ = [
     "STYLES",
-    "Call",
     "CallItem",
+    "CallRefusal",
     "CallTool",
     "GenerateOptions",
-    "Refusal",
+    "GoldCall",
     "check_item",
     "execution",
     "format_gate",

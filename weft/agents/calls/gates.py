@@ -22,7 +22,7 @@ Runnable = Mapping[str, Callable[..., object]]
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class CallRefusal:
     """Which gate refused an item and why; `detail` is for people."""
 
     gate: Literal["format", "execution", "semantic"]
@@ -30,32 +30,34 @@ class Refusal:
     detail: str
 
 
-def format_gate(item: CallItem) -> Refusal | None:
+def format_gate(item: CallItem) -> CallRefusal | None:
     """Names are offered, arguments fit the schemas and no others, the answer suits the style."""
     offered = {tool.name: tool for tool in item.tools}
     for call in item.calls:
         if call.name not in offered:
-            return Refusal("format", "unknown_tool", call.name)
+            return CallRefusal("format", "unknown_tool", call.name)
         tool = offered[call.name]
         if extra := sorted(set(call.arguments) - set(tool.properties)):
-            return Refusal("format", "misfit", f"{call.name}: no parameter {extra[0]}")
+            return CallRefusal("format", "misfit", f"{call.name}: no parameter {extra[0]}")
         if why := violation(dict(call.arguments), dict(tool.parameters)):
-            return Refusal("format", "misfit", f"{call.name}: {why}")
+            return CallRefusal("format", "misfit", f"{call.name}: {why}")
     return _answer_of_style(item)
 
 
-def execution(item: CallItem, runnable: Runnable) -> Refusal | None:
+def execution(item: CallItem, runnable: Runnable) -> CallRefusal | None:
     """The calls of tools that can run here do not raise; others are not run."""
     for call in item.calls:
         if function := runnable.get(call.name):
             try:
                 function(**call.arguments)
             except Exception as error:  # noqa: BLE001 - a tool may raise anything
-                return Refusal("execution", "tool_failed", f"{call.name}: {type(error).__name__}")
+                return CallRefusal(
+                    "execution", "tool_failed", f"{call.name}: {type(error).__name__}"
+                )
     return None
 
 
-def semantic(item: CallItem) -> Refusal | None:
+def semantic(item: CallItem) -> CallRefusal | None:
     """The query has every literal as often as the calls, every intent, and no other number.
 
     Rules, not a model: arguments that are exchanged between two calls pass.
@@ -69,50 +71,50 @@ def semantic(item: CallItem) -> Refusal | None:
     )
     for text in wanted:
         if not re.search(rf"(?<!\w){re.escape(text)}(?!\w)", query):
-            return Refusal("semantic", "literal_absent", text)
+            return CallRefusal("semantic", "literal_absent", text)
     tools = {tool.name: tool for tool in item.tools}
     for call in item.calls:
         if not _asks_for(query, intent(tools[call.name]) + " " + words_of(call.name)):
-            return Refusal("semantic", "intent_absent", call.name)
+            return CallRefusal("semantic", "intent_absent", call.name)
     return _numbers(item, query, wanted) or _unfit(item, query)
 
 
-def check_item(item: CallItem, runnable: Runnable | None = None) -> Refusal | None:
+def check_item(item: CallItem, runnable: Runnable | None = None) -> CallRefusal | None:
     """The first refusal of the three gates, in their order."""
     return format_gate(item) or execution(item, runnable or {}) or semantic(item)
 
 
-def _answer_of_style(item: CallItem) -> Refusal | None:
+def _answer_of_style(item: CallItem) -> CallRefusal | None:
     many = item.style in {"parallel", "parallel_multiple"}
     none = item.style in {"irrelevance", "missing"}
     count = len(item.calls)
     if count != 0 if none else count < 2 if many else count != 1:
-        return Refusal("format", "answer_of_style", f"{item.style} with {count} calls")
+        return CallRefusal("format", "answer_of_style", f"{item.style} with {count} calls")
     if (item.style == "missing") != bool(item.ask):
-        return Refusal("format", "wrong_ask", f"{item.style} asks for {list(item.ask)}")
+        return CallRefusal("format", "wrong_ask", f"{item.style} asks for {list(item.ask)}")
     if not all(any(name in tool.required for tool in item.tools) for name in item.ask):
-        return Refusal("format", "wrong_ask", "no offered tool requires what is asked for")
+        return CallRefusal("format", "wrong_ask", "no offered tool requires what is asked for")
     return None
 
 
-def _numbers(item: CallItem, query: str, wanted: Counter[str]) -> Refusal | None:
+def _numbers(item: CallItem, query: str, wanted: Counter[str]) -> CallRefusal | None:
     if not item.calls:
         return None
     known = " ".join(wanted) + " ".join(intent(tool) for tool in item.tools)
     for number in re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?!\w)", query):
         if number not in known:
-            return Refusal("semantic", "number_unused", number)
+            return CallRefusal("semantic", "number_unused", number)
     return None
 
 
-def _unfit(item: CallItem, query: str) -> Refusal | None:
+def _unfit(item: CallItem, query: str) -> CallRefusal | None:
     if item.style == "irrelevance":
         for tool in item.tools:
             if _share_said(query, intent(tool)) >= _FITS:
-                return Refusal("semantic", "tool_fits", tool.name)
+                return CallRefusal("semantic", "tool_fits", tool.name)
     for name in item.ask:
         if re.search(rf"(?<!\w){re.escape(words_of(name))}(?: is| should be|:) ", query):
-            return Refusal("semantic", "value_given", name)
+            return CallRefusal("semantic", "value_given", name)
     return None
 
 

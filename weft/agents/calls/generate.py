@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from weft.agents.calls.catalogue import CallTool
-from weft.agents.calls.gates import Refusal, check_item
-from weft.agents.calls.item import STYLES, Call, CallItem
+from weft.agents.calls.gates import CallRefusal, check_item
+from weft.agents.calls.item import STYLES, CallItem, GoldCall
 from weft.agents.calls.values import draw_value
 from weft.agents.calls.writing import write_query
 from weft.core.errors import InputError
@@ -35,7 +35,7 @@ class GenerateOptions:
 
 def generate(
     tools: Sequence[CallTool], options: GenerateOptions
-) -> Iterator[tuple[CallItem, Refusal | str | None]]:
+) -> Iterator[tuple[CallItem, CallRefusal | str | None]]:
     """Proposed items, each with its refusal, `"duplicate"`, or None where it was accepted.
 
     Ends after `n` accepted ones. The same tools and options give the same items.
@@ -59,7 +59,7 @@ def generate(
         item = _propose(style, usable, fields, options.offered, rng)
         if item is None:
             continue
-        refusal: Refusal | str | None = check_item(item)
+        refusal: CallRefusal | str | None = check_item(item)
         if refusal is None and seen[item.skeleton()] >= options.per_skeleton:
             refusal = _DUPLICATE
         if refusal is None:
@@ -117,7 +117,9 @@ def _propose(
     if style == "missing":
         ask = (rng.choice(tool.required),)
         drawn = [(tool, {k: v for k, v in drawn[0][1].items() if k not in ask})]
-    calls = () if style in {"irrelevance", "missing"} else tuple(Call(t.name, a) for t, a in drawn)
+    calls = (
+        () if style in {"irrelevance", "missing"} else tuple(GoldCall(t.name, a) for t, a in drawn)
+    )
     return CallItem(write_query(drawn, rng), tuple(shown), calls, style, _why(style, ask), ask)
 
 

@@ -14,7 +14,7 @@ STYLES: Final = ("simple", "multiple", "parallel", "parallel_multiple", "irrelev
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class GoldCall:
     """One call: the name of an offered tool and its arguments as plain data."""
 
     name: str
@@ -31,7 +31,7 @@ class CallItem:
 
     query: str
     tools: tuple[CallTool, ...]
-    calls: tuple[Call, ...]
+    calls: tuple[GoldCall, ...]
     style: str
     why: str
     ask: tuple[str, ...] = ()
