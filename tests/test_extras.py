@@ -64,6 +64,7 @@ _BARE: dict[tuple[str, ...], tuple[int, str]] = {
     ("doctor",): (1, _LOCAL),
     ("doctor", "--json"): (1, _LOCAL),
     ("init", "new"): (0, "workflow.yaml"),
+    ("generate-calls", "--tools", "one.jsonl", "--out", "calls.jsonl"): (2, "tool"),
     ("optimise", "plain.yaml", "--data", "one.jsonl", "--metric", "exact"): (2, "effect"),
     ("check", "plain.yaml"): (0, ""),
     ("check", "local.yaml"): (0, ""),
