@@ -23,7 +23,7 @@ def study_page(result: StudyResult) -> str:
 
 def _parts(result: StudyResult) -> Iterator[str]:
     yield f"<h1>{html_text(result.flow)}</h1><p>{html_text(sentence(result))}</p>"
-    sizes = ", ".join(f"{count:,} {name}" for name, count in result.splits.items())
+    sizes = ", ".join(f"{count:,} {name}" for name, count in result.splits.items() if count)
     data = f"{result.data.get('name', '')}: {sizes} cases x {result.replicates}; run {result.run}"
     yield f"<p>{html_text(data)}; looks at the held-out cases: {result.verdict.looks}</p>"
     yield "<h2>Front</h2>"
@@ -95,7 +95,8 @@ def _scatter(result: StudyResult, other: str) -> str:
         )
     foot = _HEIGHT - _EDGE
     return (
-        f'<figure><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" role="img">'
+        f'<figure><svg viewBox="0 0 {_WIDTH + _EDGE} {_HEIGHT}" width="{_WIDTH + _EDGE}" '
+        f'role="img">'
         f'<line x1="{_EDGE}" y1="{foot}" x2="{_WIDTH - _EDGE}" y2="{foot}"/>'
         f'<line x1="{_EDGE}" y1="{_EDGE}" x2="{_EDGE}" y2="{foot}"/>{"".join(marks)}'
         f'<text x="{_WIDTH - _EDGE}" y="{foot + 30}" text-anchor="end">{html_text(other)}</text>'
@@ -110,7 +111,7 @@ def _scatter(result: StudyResult, other: str) -> str:
 def _ends(figure: ObjectiveFigure) -> tuple[float, float]:
     """The value, moved by as much as the interval of its change reaches to either side."""
     value = figure.value or 0.0
-    return value + figure.low - figure.change, value + figure.high - figure.change
+    return max(0.0, value + figure.low - figure.change), value + figure.high - figure.change
 
 
 def _member(member: FrontMember) -> Iterator[str]:
@@ -139,10 +140,10 @@ def _cases(result: StudyResult) -> Iterator[str]:
         return
     yield "<h2>Cases that changed</h2>"
     rows = [
-        (each.case, word, f"{each.before:.3g}", f"{each.after:.3g}", each.node)
+        (each.case, word, f"{each.before:.3g}", f"{each.after:.3g}")
         for word, each in changes[:_MOST]
     ]
-    yield html_table(("case", "", "#before", "#after", "parts at"), rows)
+    yield html_table(("case", "", "#before", "#after"), rows)
 
 
 def _spent(result: StudyResult) -> Iterator[str]:
