@@ -34,6 +34,7 @@ _BARE = {
     "weft ask QUESTION": (1, _NO_MODEL),
     "weft think QUESTION": (1, _NO_MODEL),
     "weft eval FILE": (2, "there is no metric"),
+    "weft optimise FILE": (2, "a study would repeat its calls"),
     "weft serve MODEL": (1, "pip install 'weft[vllm]'"),
     "weft ui": (1, "pip install 'weft[gateway]'"),
     "weft gateway FILE": (1, "pip install 'weft[gateway]'"),
