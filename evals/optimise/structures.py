@@ -19,6 +19,7 @@ from evals.engine.rows import Row
 from weft.core.errors import ModelError
 from weft.core.ports import ModelRequest
 from weft.evaluation.case import Case
+from weft.optimisation.call_bound import call_bound
 from weft.optimisation.candidates import Candidate, SearchState
 from weft.optimisation.edits import EditError
 from weft.optimisation.objectives import pareto_front
@@ -107,6 +108,10 @@ class PlantedProgram:
         except EditError:
             return False
         return True
+
+    def bound(self, candidate: Candidate, case: Case, replicate: int = 0) -> int:
+        del replicate
+        return call_bound(self.flow(candidate).unit, case.inputs) or 0
 
     async def observe(
         self, candidate: Candidate, cases: Sequence[Case], replicates: int = 1, first: int = 0

@@ -9,6 +9,7 @@ import weft
 from weft.core.errors import ModelError
 from weft.core.ports import ModelClient
 from weft.evaluation.case import Case
+from weft.optimisation.call_bound import call_bound
 from weft.optimisation.candidates import Candidate
 from weft.optimisation.edits import EditError
 from weft.optimisation.options import patch_of
@@ -44,6 +45,10 @@ class TableContext:
         except EditError:
             return False
         return True
+
+    def bound(self, candidate: Candidate, case: Case, replicate: int = 0) -> int:
+        del replicate
+        return call_bound(self.flow(candidate).unit, case.inputs) or 0
 
     async def observe(
         self, candidate: Candidate, cases: Sequence[Case], replicates: int = 1, first: int = 0

@@ -245,6 +245,9 @@ class PlantedContext:
     def allowed(self, candidate: Candidate) -> bool:
         return bool(self.flow(candidate))
 
+    def bound(self, candidate: Candidate, case: Case, replicate: int = 0) -> int:
+        return 3
+
     async def observe(
         self, candidate: Candidate, cases: Sequence[Case], replicates: int = 1, first: int = 0
     ) -> list[ObservedRun]:

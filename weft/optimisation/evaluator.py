@@ -304,6 +304,10 @@ class DocumentEvaluator:
             self.saved += run.saved
         return _outcome(run, calls or 0)
 
+    def is_claimed(self, digest: str) -> bool:
+        """Whether a search has counted this result."""
+        return digest in self._claimed
+
     def claim(self, digest: str, paid: Spend, at_s: float) -> int | None:
         """Count what was paid for a result, once; None where it is counted already."""
         if digest in self._claimed:

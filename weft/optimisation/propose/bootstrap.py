@@ -11,12 +11,17 @@ from random import Random
 from typing import Any, Final
 
 from weft.core.errors import WeftError
-from weft.evaluation.case import Case
 from weft.optimisation.candidates import Candidate, KnobOptions, Proposal, SearchState
 from weft.optimisation.edits import Demonstration, SetDemonstrations
 from weft.optimisation.edits.draft import places
 from weft.optimisation.options import EditOption
-from weft.optimisation.propose.context import ObservedNode, ObservedRun, ProposalContext
+from weft.optimisation.propose.context import (
+    ObservedNode,
+    ObservedRun,
+    ProposalContext,
+    observation_calls,
+    observe_within,
+)
 from weft.optimisation.propose.structure_rules import fitting_or_baseline
 from weft.workflow.document.expressions import value_template
 from weft.workflow.document.rewrite import plain_document
@@ -47,7 +52,8 @@ class BootstrapDemonstrations:
     `threshold` or more gives an example for each model node; a case that fails is tried once more
     with other random numbers; and where a node's value is the workflow's only output, a failed case
     gives an example with what is expected (`labelled`). `count` sets of at most `most` examples are
-    drawn, with as different answers as there are. Needs no proposer model.
+    drawn, with as different answers as there are. At most `most_calls` model calls: 48, or what one
+    case may take. Needs no proposer model.
     """
 
     def __init__(
@@ -60,10 +66,11 @@ class BootstrapDemonstrations:
         cases: int = 12,
         threshold: float = 1.0,
         labelled: bool = True,
-        most_calls: int = 48,
+        most_calls: int | None = None,
     ) -> None:
         self._context, self._most, self._count, self._cases = context, most, count, cases
-        self._threshold, self._labelled, self._most_calls = threshold, labelled, most_calls
+        self._threshold, self._labelled = threshold, labelled
+        self._most_calls = observation_calls(context, knobs, most_calls, 48)
         self._nodes = [name.removesuffix(_KNOB) for name in knobs if name.endswith(_KNOB)]
 
     @property
@@ -93,31 +100,11 @@ class BootstrapDemonstrations:
         """On the first cases of a fixed order, more in later rounds; failed ones once more."""
         shuffled = list(self._context.train)
         Random(f"{self._context.seed}:cases").shuffle(shuffled)  # noqa: S311 - repeatable
-        runs = await self._observed(parent, shuffled[: self._cases * rounds], 0, self._most_calls)
-        spent = sum(run[1] for run in runs)
-        found = [run[0] for run in runs]
-        failed = [run.case for run in found if not self._passes(run)]
-        again = await self._observed(parent, failed, 1, self._most_calls - spent)
-        return found + [run for run, _ in again]
-
-    async def _observed(
-        self, parent: Candidate, cases: Sequence[Case], replicate: int, most_calls: int
-    ) -> list[tuple[ObservedRun, int]]:
-        """Runs with what they cost, in groups as large as `most_calls` pays for by the dearest."""
-        found: list[tuple[ObservedRun, int]] = []
-        begun, dearest, at = self._context.calls, 1, 0
-        while at < len(cases):
-            left = most_calls - (self._context.calls - begun)
-            group = cases[at : at + (1 if at == 0 else left // dearest)]
-            if not group or left < dearest:
-                break
-            before = self._context.calls
-            runs = await self._context.observe(parent, group, 1, replicate)
-            spent = self._context.calls - before
-            dearest = max(dearest, -(-spent // len(group)))
-            found += [(run, spent if run is runs[0] else 0) for run in runs]
-            at += len(group)
-        return found
+        before, cases = self._context.calls, shuffled[: self._cases * rounds]
+        runs = await observe_within(self._context, parent, cases, self._most_calls)
+        failed = [run.case for run in runs if not self._passes(run)]
+        left = self._most_calls - (self._context.calls - before)
+        return runs + await observe_within(self._context, parent, failed, left, replicate=1)
 
     def _passes(self, run: ObservedRun) -> bool:
         return run.score is not None and run.score >= self._threshold

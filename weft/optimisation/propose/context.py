@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from weft.evaluation.case import Case
-from weft.optimisation.candidates import Candidate
+from weft.optimisation.candidates import Candidate, KnobOptions
+from weft.optimisation.options import baseline_of
 from weft.workflow.flow.flow import AnyFlow
 
 
@@ -78,6 +79,10 @@ class ProposalContext(Protocol):
         """Whether the candidate's edits fit together and pass `weft check`."""
         ...
 
+    def bound(self, candidate: Candidate, case: Case, replicate: int = 0) -> int:
+        """The most fresh model calls that `observe` could make of this now; 0 where it has run."""
+        ...
+
     async def observe(
         self, candidate: Candidate, cases: Sequence[Case], replicates: int = 1, first: int = 0
     ) -> Sequence[ObservedRun]:
@@ -89,9 +94,44 @@ class ProposalContext(Protocol):
     async def ask(
         self, prompt: str, *, schema: Mapping[str, Any] | None = None, attempt: int = 0
     ) -> Any:
-        """The answer of the study's proposer model: a text, or a value that fits `schema`.
+        """The answer of the study's proposer model: a text, or a value that fits `schema`. One call,
+        or two with a schema.
 
         An equal prompt with another `attempt` is asked anew. Raises: `ModelError` where the model
         fails, or there is none.
         """
         ...
+
+
+async def observe_within(
+    context: ProposalContext,
+    candidate: Candidate,
+    cases: Sequence[Case],
+    most_calls: int,
+    replicate: int = 0,
+) -> list[ObservedRun]:
+    """Runs on the first of `cases`, as many as `most_calls` pay for whatever each of them takes."""
+    found: list[ObservedRun] = []
+    begun = context.calls
+    while len(found) < len(cases):
+        left = most_calls - (context.calls - begun)
+        group: list[Case] = []
+        for case in cases[len(found) :]:
+            left -= context.bound(candidate, case, replicate)
+            if left < 0:
+                break
+            group.append(case)
+        if not group:
+            break
+        found += await context.observe(candidate, group, 1, replicate)
+    return found
+
+
+def observation_calls(
+    context: ProposalContext, knobs: KnobOptions, most_calls: int | None, usual: int
+) -> int:
+    """`most_calls`, or by default `usual`, raised to what one case of the baseline may take."""
+    if most_calls is not None:
+        return most_calls
+    first = context.train[:1]
+    return max([usual, *(context.bound(baseline_of(knobs), case) for case in first)])

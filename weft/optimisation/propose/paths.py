@@ -31,8 +31,7 @@ class ParetoPaths:
     Every choice runs alone on up to `cases` training cases; its score against the baseline's is its
     factor, and factors multiply; its time is that of its node; its cost is the one in the document,
     since observed runs have none. Interactions of choices are not modelled: the search measures
-    what is proposed. At most `most_calls` model calls, as far as no run makes more of them than the
-    document has model nodes, or than the dearest run before it; at most `count` candidates.
+    what is proposed. At most `most_calls` model calls and `count` candidates.
     """
 
     def __init__(
@@ -84,15 +83,12 @@ class ParetoPaths:
         fitting = [each for each in candidates if self._context.allowed(each)]
         found: dict[Candidate, list[ObservedRun]] = {each: [] for each in candidates}
         begun = self._context.calls
-        steps = self._context.flow(candidates[0]).document
-        dearest = sum(place.kind == "model" for place in places(plain_document(steps)).values())
         for case in self._context.train[: self._cases]:
             for each in fitting:
-                before = self._context.calls
-                if before - begun + dearest > self._most_calls:
+                left = self._most_calls - (self._context.calls - begun)
+                if self._context.bound(each, case) > left:
                     return found
                 found[each] += await self._context.observe(each, [case])
-                dearest = max(dearest, self._context.calls - before)
         return found
 
     def _nodes(

@@ -26,7 +26,11 @@ from weft.optimisation.edits.draft import NodePlace, places
 from weft.optimisation.edits.insertions import NOT_ONE_CALL
 from weft.optimisation.edits.rename import names_in
 from weft.optimisation.options import STRUCTURE, EditOption
-from weft.optimisation.propose.context import ProposalContext
+from weft.optimisation.propose.context import (
+    ProposalContext,
+    observation_calls,
+    observe_within,
+)
 from weft.optimisation.propose.slack import slack_of
 from weft.workflow import WorkflowDocument
 from weft.workflow.document.rewrite import plain_document
@@ -180,11 +184,10 @@ class StructureRules:
         *,
         count: int = 4,
         cases: int = 2,
-        most_calls: int = 16,
+        most_calls: int | None = None,
     ) -> None:
-        del knobs  # those of the state have the options of other proposers, too
         self._context, self._count, self._cases = context, count, cases
-        self._most_calls = most_calls
+        self._most_calls = observation_calls(context, knobs, most_calls, 16)
         self.refused = 0
         """Changes so far that did not pass the check, or gave a known document."""
 
@@ -196,7 +199,8 @@ class StructureRules:
         """The cheapest changes of the best candidate that are no options yet."""
         before = self._context.calls
         best = fitting_or_baseline(self._context, state.best, state.baseline)
-        slack = slack_of(await observed(self._context, best, self._cases, self._most_calls))
+        cases = self._context.train[: self._cases]
+        slack = slack_of(await observe_within(self._context, best, cases, self._most_calls))
         found = self.changes(state, best, slack)
         return Proposal(found[: self._count], self._context.calls - before)
 
@@ -236,20 +240,3 @@ def is_new(context: ProposalContext, candidate: Candidate, known: set[str]) -> b
     new = digest not in known
     known.add(digest)
     return new
-
-
-async def observed(
-    context: ProposalContext, candidate: Candidate, cases: int, most_calls: int
-) -> list[Any]:
-    """Runs of the candidate on the first training cases, one after the other, as long as another
-    one like the dearest so far stays within `most_calls`.
-    """
-    begun, dearest = context.calls, 0
-    runs: list[Any] = []
-    for case in context.train[:cases]:
-        if context.calls - begun + dearest > most_calls:
-            break
-        before = context.calls
-        runs += await context.observe(candidate, [case])
-        dearest = max(dearest, context.calls - before)
-    return runs

@@ -72,6 +72,13 @@ class StudyContext:
         """See `ProposalContext`."""
         return self._evaluator.flows.allowed(candidate)
 
+    def bound(self, candidate: Candidate, case: Case, replicate: int = 0) -> int:
+        """See `ProposalContext`."""
+        flows = self._evaluator.flows
+        made = flows.of(candidate)
+        seen = self._evaluator.is_claimed(_seen(made, case, replicate))
+        return 0 if seen else flows.bound(made, case)
+
     async def observe(
         self, candidate: Candidate, cases: Sequence[Case], replicates: int = 1, first: int = 0
     ) -> Sequence[ObservedRun]:
@@ -99,7 +106,7 @@ class StudyContext:
             hint = "look at cases of `context.train`"
             raise InputError(f"{case.id} is no training case: it will be measured on", hint=hint)
         evaluator = self._evaluator
-        digest = f"seen-{digest_of_run(made, case, replicate)}"
+        digest = _seen(made, case, replicate)
         if digest not in evaluator.record.done:
             node = evaluator.begin(digest, "observation")
             traced = await evaluator.traced(made, case, replicate, node, digest)
@@ -160,6 +167,10 @@ class StudyContext:
         paid = Spend(gate.calls, used.tokens, used.money)
         at_s = self._evaluator.record.elapsed_s
         return {"answer": answer, "failure": failure, "paid": asdict(paid), "at_s": at_s}, used
+
+
+def _seen(made: CandidateFlow, case: Case, replicate: int) -> str:
+    return f"seen-{digest_of_run(made, case, replicate)}"
 
 
 def _question(schema: Mapping[str, Any] | None, seed: int) -> AnyFlow:

@@ -17,7 +17,12 @@ from typing import Any, Final
 from weft.core.errors import ModelError
 from weft.optimisation.candidates import Candidate, KnobOptions, Proposal, SearchState
 from weft.optimisation.edits import EditError, edits_schema, read_edits
-from weft.optimisation.propose.context import ObservedRun, ProposalContext
+from weft.optimisation.propose.context import (
+    ObservedRun,
+    ProposalContext,
+    observation_calls,
+    observe_within,
+)
 from weft.optimisation.propose.slack import slack_of
 from weft.optimisation.propose.structure_rules import (
     StructuralChange,
@@ -25,7 +30,6 @@ from weft.optimisation.propose.structure_rules import (
     fitting_or_baseline,
     is_new,
     known_documents,
-    observed,
 )
 
 _TOP: Final = 3
@@ -102,17 +106,17 @@ class StructureTree:
         *,
         attempts: int = 2,
         cases: int = 3,
-        most_calls: int = 24,
+        most_calls: int | None = None,
     ) -> None:
         self._context, self._attempts, self._cases = context, attempts, cases
-        self._most_calls = most_calls
+        self._most_calls = observation_calls(context, knobs, most_calls, 24)
         self._rules = StructureRules(context, knobs)
         self.refused = 0
         """Answers so far that were no new candidate."""
 
     @property
     def calls(self) -> int:
-        return self._attempts + self._most_calls
+        return 2 * self._attempts + self._most_calls
 
     async def propose(self, state: SearchState) -> Proposal:
         """One change of a parent drawn from the best candidates and the root."""
@@ -123,7 +127,8 @@ class StructureTree:
         random = Random(f"{self._context.seed}:{len(state.blocks)}:{known}")  # noqa: S311 - repeatable
         drawn = random.choices(list(chances), list(chances.values()))[0]
         parent = fitting_or_baseline(self._context, drawn, state.baseline)
-        runs = await observed(self._context, parent, self._cases, self._most_calls)
+        cases = self._context.train[: self._cases]
+        runs = await observe_within(self._context, parent, cases, self._most_calls)
         child = await self._asked(state, parent, scores, runs)
         if child is None:
             ruled = self._rules.changes(state, parent, slack_of(runs))
