@@ -17,7 +17,14 @@ from weft.decoding.network.fused_decoder import FusedLayer
 from weft.decoding.network.network import Network
 from weft.decoding.network.options import NetworkOptions, Quantization
 from weft.decoding.network.packing import Span
-from weft.decoding.network.quantization import Int4Linear, Int8Linear, UnpackedLinear, quantize
+from weft.decoding.network.quantization import (
+    Int4Linear,
+    Int4LinearOfFloat32,
+    Int8Linear,
+    PackedLinear,
+    UnpackedLinear,
+    quantize,
+)
 from weft.decoding.speculative.pass_costs import _name
 
 INT8 = pytest.param(
@@ -154,6 +161,25 @@ def test_few_bits_give_a_token_the_same_logits_in_any_pass(
     assert torch.equal(read(network, sizes), read(network, (1,) * 8))
 
 
+def test_a_machine_without_bfloat16_computes_in_float32_with_weights_of_four_bits(
+    four_bits: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
+    network = Network.load(four_bits, NetworkOptions(threads=1))
+    assert network.quantization == "int4"
+    assert network.reads_prompts_apart
+    (kinds,) = {(type(x.linears.down), type(x.prompt_linears.down)) for x in layers(network)}
+    assert kinds == (Int4LinearOfFloat32, PackedLinear)
+    exact = Network.load(four_bits, NetworkOptions(dtype="float32", threads=1))
+    assert exact.quantization == "none"
+    whole = read(network, (8,))
+    for prompt in (False, True):
+        one = read(network, (1,) * 8, prompt=prompt)
+        assert torch.equal(read(network, (3, 5), prompt=prompt), one)
+        torch.testing.assert_close(one, read(exact, (8,)), rtol=0.05, atol=0.05)
+    assert not torch.equal(whole, read(network, (8,), prompt=True))
+
+
 def test_rows_of_a_batch_have_the_logits_they_have_alone(four_bits: Path) -> None:
     network = Network.load(four_bits, NetworkOptions(dtype="bfloat16", threads=1))
     alone = read(network, (8,))
@@ -194,13 +220,12 @@ def test_pieces_of_a_prompt_have_the_logits_of_the_whole(
     assert torch.equal(read(network, sizes, prompt=True), read(network, (8,), prompt=True))
 
 
-@NEEDS_VNNI
 @pytest.mark.model
 @pytest.mark.parametrize("sizes", [(256, 64), (7, 256, 57), (250, 1, 1, 68)])
 def test_pieces_of_a_long_prompt_have_the_logits_of_the_whole(
     smollm2: Path, sizes: tuple[int, ...]
 ) -> None:
-    network = Network.load(smollm2, NetworkOptions(dtype="bfloat16", threads=1))
+    network = Network.load(smollm2, NetworkOptions(threads=1))
     tokens = range(1000, 1320)
     whole = read(network, (320,), tokens, prompt=True)
     assert torch.equal(read(network, sizes, tokens, prompt=True), whole)
@@ -209,24 +234,20 @@ def test_pieces_of_a_long_prompt_have_the_logits_of_the_whole(
 def test_what_cannot_be_had_is_refused(tiny_path: Path, wide: Path) -> None:
     with pytest.raises(ValueError, match="quantization is one of"):
         NetworkOptions(quantization="int3")  # type: ignore[arg-type]
-    with pytest.raises(CapabilityError, match="bfloat16"):
-        Network.load(wide, NetworkOptions(dtype="float32", quantization="int4"))
+    with pytest.raises(CapabilityError, match=r"VNNI|bfloat16"):
+        Network.load(wide, NetworkOptions(dtype="float32", quantization="int8"))
     with pytest.raises(CapabilityError, match="multiples"):
         Network.load(tiny_path, NetworkOptions(dtype="bfloat16", quantization="int4"))
 
 
-@pytest.mark.skipif(
-    not quantization.can_pack(torch.bfloat16), reason="this CPU has no instructions for bfloat16"
-)
 @pytest.mark.model
 @pytest.mark.parametrize("quantization", ["auto", INT8])
 def test_the_embedded_model_gives_a_token_the_same_logits_in_any_pass(
     smollm2: Path, quantization: Quantization
 ) -> None:
-    options = NetworkOptions(dtype="bfloat16", quantization=quantization, threads=1)
-    network = Network.load(smollm2, options)
+    network = Network.load(smollm2, NetworkOptions(quantization=quantization, threads=1))
     kept = Int8Linear if quantization == "int8" else Int4Linear
-    assert {type(layer.linears.down) for layer in layers(network)} == {kept}
+    assert all(isinstance(layer.linears.down, kept) for layer in layers(network))
     assert torch.equal(read(network, (1,) * 8), read(network, (8,)))
 
 

@@ -11,6 +11,7 @@ from tests.profile import examples
 from weft.decoding.network.quantization import (
     GROUP,
     Int4Linear,
+    Int4LinearOfFloat32,
     Int8Linear,
     _has_vnni,
     is_quantized,
@@ -20,6 +21,7 @@ from weft.decoding.network.quantization import (
 OUTPUTS, INPUTS = 32, 2 * GROUP
 KINDS = [
     Int4Linear,
+    Int4LinearOfFloat32,
     pytest.param(Int8Linear, marks=pytest.mark.skipif(not _has_vnni(), reason="no VNNI here")),
 ]
 
@@ -59,13 +61,14 @@ def test_products_are_close_and_a_row_does_not_depend_on_others(
 ) -> None:
     _, weight = four_bits(0)
     torch.manual_seed(1)
-    added = torch.randn(OUTPUTS).to(torch.bfloat16) if bias else None
-    rows = torch.randn(37, INPUTS).to(torch.bfloat16)
+    dtype = torch.float32 if kind is Int4LinearOfFloat32 else torch.bfloat16
+    added = torch.randn(OUTPUTS).to(torch.bfloat16).to(dtype) if bias else None
+    rows = torch.randn(37, INPUTS).to(torch.bfloat16).to(dtype)
     with torch.inference_mode():
         linear = kind(weight, added)
         found = linear(rows)
         exact = rows.double() @ weight.double().T + (0.0 if added is None else added.double())
-        assert found.dtype == torch.bfloat16
+        assert found.dtype == dtype
         assert (found.double() - exact).abs().max() < 0.02 * exact.abs().max()
         for count in (1, 2, 3, 4, 5, 8, 16, 33):
             assert torch.equal(linear(rows[:count]), found[:count])

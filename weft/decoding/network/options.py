@@ -16,11 +16,12 @@ Graphs: TypeAlias = Literal["auto", "off"]
 class NetworkOptions:
     """dtype: `auto` is bfloat16 where the machine computes in it, else float32.
     quantization: on a CPU with kernels for it, `int4` keeps the weights of the layers in 4 bits, by
-    groups of 32 inputs, and those of the head in 8, and reads prompts as `int8` does; `int8` keeps
-    all in 8 bits and quantises what they are multiplied with, which is the fastest for many rows;
+    groups of 32 inputs, and those of the head in 8, and reads prompts as `int8` does (in float32:
+    prompts and the head as they are); `int8` keeps all in 8 bits and quantises what they are
+    multiplied with, which is the fastest for many rows;
     `none` computes in `dtype`.
     `auto` is `int4` for weights that have at most 16 levels in each group already, as those of a
-    file of 4 bits do, else `none`.
+    file of 4 bits do, else `none`; with `dtype: float32` it is `none`.
     threads: None leaves one core to the rest of the program (see `cores`).
     graphs: `auto` replays passes whose shape comes again as CUDA graphs, on a GPU that has them.
     max_context_tokens: prompt and answer together; at most what the model was trained for, which

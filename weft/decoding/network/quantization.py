@@ -29,9 +29,9 @@ _ROUNDING = 2.0**-8
 
 
 class Int4Linear(nn.Module):  # type: ignore[misc]
-    """Weights in 4 bits, by groups of 32 inputs a scale and a zero point; bfloat16 rows.
+    """Weights in 4 bits, by groups of 32 inputs a scale and a zero point.
 
-    weight: [out, in], bias: [out] or None.
+    The kernel multiplies rows of bfloat16. weight: [out, in], bias: [out] or None.
     """
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None = None) -> None:
@@ -46,6 +46,17 @@ class Int4Linear(nn.Module):  # type: ignore[misc]
         # not by `torch.ops`, whose calls take longer: there are 120 for one token
         multiply = torch._weight_int4pack_mm_for_cpu  # noqa: SLF001
         y = multiply(x, self._weight, GROUP, self._scales_and_zeros)
+        return y if self._bias is None else y + self._bias
+
+
+class Int4LinearOfFloat32(Int4Linear):
+    """The same for a network in float32: rows are rounded to bfloat16 for the product alone."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x: [rows, in] -> [rows, out]"""
+        multiply = torch._weight_int4pack_mm_for_cpu  # noqa: SLF001
+        rows = x.to(torch.bfloat16)
+        y = multiply(rows, self._weight, GROUP, self._scales_and_zeros).to(torch.float32)
         return y if self._bias is None else y + self._bias
 
 
@@ -206,11 +217,11 @@ def fuse(model: PreTrainedModel, options: NetworkOptions) -> None:
     if not fused:
         return
     assert layers is not None
-    bits = _bits(layers, options.quantization) if on_cpu else "none"
+    bits = _bits(layers, options) if on_cpu else "none"
     kv_heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-    make_prompt = Int8Linear if bits == "int4" and _has_vnni() else None
+    make, make_prompt = _makers(bits, model.dtype)
     for number, layer in enumerate(layers):
-        layers[number] = FusedLayer(layer, number, kv_heads, _MAKERS[bits], bits, make_prompt)
+        layers[number] = FusedLayer(layer, number, kv_heads, make, bits, make_prompt)
     head = model.get_output_embeddings()
     if bits != "none" and type(head) is nn.Linear and not _lacking("int8", (head,)):
         model.set_output_embeddings(Int8Linear(head.weight, head.bias, torch.float32))
@@ -221,11 +232,26 @@ def has_kernels(device: str) -> bool:
     return device == "cpu" and can_pack()
 
 
-def _bits(layers: nn.ModuleList, wanted: Quantization) -> Quantization:
+def _makers(bits: Quantization, dtype: torch.dtype) -> tuple[LinearMaker, LinearMaker | None]:
+    """Layers for answers and for prompts; None: prompts have those of answers.
+
+    Of 4 bits the kernel widens the weights for every few rows, so prompts have another one.
+    """
+    if bits != "int4":
+        return _MAKERS[bits], None
+    if dtype == torch.float32:
+        return Int4LinearOfFloat32, _linear
+    return Int4Linear, Int8Linear if _has_vnni() else None
+
+
+def _bits(layers: nn.ModuleList, options: NetworkOptions) -> Quantization:
     linears = [part for layer in layers for part in layer.modules() if type(part) is nn.Linear]
+    wanted = options.quantization
     if wanted != "auto":
         _check(wanted, _lacking(wanted, linears))
         return wanted
+    if options.dtype == "float32":  # asked for, not what the machine has in place of bfloat16
+        return "none"
     fits = not _lacking("int4", linears) and all(is_quantized(one.weight) for one in linears)
     return "int4" if fits else "none"
 
@@ -241,10 +267,13 @@ def _lacking(wanted: Quantization, linears: Sequence[nn.Linear]) -> str:
     """What a quantization needs and is not there; empty: nothing."""
     if wanted == "none":
         return ""
-    if any(linear.weight.dtype != torch.bfloat16 for linear in linears):
-        return "dtype: bfloat16"
+    dtypes = {linear.weight.dtype for linear in linears}
     if wanted == "int8":
-        return "" if _has_vnni() else "a CPU with AVX-512 VNNI"
+        if not _has_vnni():
+            return "a CPU with AVX-512 VNNI"
+        return "" if dtypes <= {torch.bfloat16} else "dtype: bfloat16"
+    if not dtypes <= {torch.bfloat16, torch.float32}:
+        return "dtype: bfloat16 or float32"
     if not hasattr(torch, "_weight_int4pack_mm_for_cpu"):
         return "a build of torch with `_weight_int4pack_mm_for_cpu`"
     shapes = [linear.weight.shape for linear in linears]
