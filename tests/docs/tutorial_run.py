@@ -6,9 +6,8 @@ $ weft run flow.yaml            a command of a `console` block; its output stand
 [exit status 4]                 how it ends, where that is not 0; `3 or 0` for either
 <!-- not run: why -->           before a block: its commands and options are only looked up
 <!-- background -->             before a block: its command serves until the page ends
-<!-- embedded model -->         before a block: what it prints is that of the embedded model; against
-                                another one only the exit status is compared. Numbers and times may
-                                be others, words may not.
+<!-- embedded model -->         before a block: its output is that of the embedded model, up to
+                                numbers and times; of another one only the exit status is compared
 """
 
 from __future__ import annotations

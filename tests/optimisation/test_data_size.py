@@ -50,5 +50,5 @@ def test_what_is_said_of_too_few() -> None:
     assert "split 40/30/30" in shortage({"held_out": 29})
     assert "give held_out a share" in shortage({"held_out": 0}, (1, 1, 0))
     cases = [Case(f"{n}", {}, split=split) for n, split in enumerate(["dev"] * 3 + ["train"])]
-    with pytest.raises(InputError, match="3 dev, 0 held_out; 0 held-out cases .* about 130 cases"):
+    with pytest.raises(InputError, match=r"3 dev, 0 held_out; .* about 130 cases"):
         StudyCases.of(cases)

@@ -29,9 +29,7 @@ def cases_for(held_out: int = LEAST_CASES, shares: Sequence[int] = SHARES) -> in
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (
-            (low, middle) if _at_least(held_out, middle, share) >= _SURE else (middle, high)
-        )
+        low, high = (low, middle) if _at_least(held_out, middle, share) >= _SURE else (middle, high)
     return _tens(high)
 
 

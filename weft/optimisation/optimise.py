@@ -180,9 +180,7 @@ async def resume_study(
         flow: AnyFlow = Flow.of(rebuild_unit(header))
     if own is not None:
         own.close()
-    return await optimise(
-        flow, models=models, journal=journal, resume=run, more=more, watch=watch
-    )
+    return await optimise(flow, models=models, journal=journal, resume=run, more=more, watch=watch)
 
 
 def read_study(run: str = "last", *, journal: JournalPlace | None = None) -> StudyResult:

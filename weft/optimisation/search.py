@@ -251,7 +251,9 @@ class Search:
         if why:
             return self._unchanged("no_headroom", why, detectable)
         if len(self.held_out.cases) < LEAST_CASES:
-            why = f"{len(self.held_out.cases)} held-out cases decide nothing; it takes {LEAST_CASES}"
+            why = (
+                f"{len(self.held_out.cases)} held-out cases decide nothing; it takes {LEAST_CASES}"
+            )
             return self._unchanged("not_shown", why, detectable)
         return await self._gate(self._finalists(best, screening), screening, detectable)
 

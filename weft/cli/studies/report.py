@@ -12,8 +12,8 @@ from rich.text import Text
 from weft.cli.console import table
 from weft.cli.text import amount, clean, duration, money, one_line
 from weft.optimisation.preview import StudyPreview
-from weft.optimisation.space import Knob
 from weft.optimisation.result import CaseChange, FrontMember, ObjectiveFigure, StudyResult
+from weft.optimisation.space import Knob
 
 _STYLES: Final = {"improved": "bold green", "not_shown": "yellow", "no_headroom": "yellow"}
 _WIDTH: Final = 100
