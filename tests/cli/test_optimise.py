@@ -118,6 +118,46 @@ def test_a_dry_run_says_what_would_be_tried_and_runs_nothing() -> None:
     assert typed("runs").stdout.count("sums") == 0
 
 
+def test_a_dry_run_shows_each_value_on_its_own_line_and_what_is_there_now() -> None:
+    knobs = """\
+optimise:
+  knobs:
+    answer:
+      temperature: [0.7]
+      schema_order: true
+      prompt: ["Add one.\\n\\n{{ a }}", "One more than {{ a }} is"]
+    route: {optional: "{{ a }}"}
+"""
+    node = """\
+models: {small: local:smollm2-135m-instruct}
+nodes:
+  answer:
+    model: small
+    prompt: "{{ route }}"
+    schema: {type: object, properties: {a: {type: integer}, b: {type: string}}}
+"""
+    text = FLOW.replace("nodes:\n", node)
+    Path("sums.yaml").write_text(text + knobs, encoding="utf-8")
+    shown = typed("optimise", "sums.yaml", "--dry-run")
+    assert shown.exit_code == 0, shown.output
+    lines = "\n".join(line.rstrip() for line in shown.stdout.splitlines())
+    assert_golden(Path(__file__).parents[1] / "golden/cli_optimise_dry_run.txt", lines)
+
+
+def test_too_few_cases_are_told_with_the_number_that_would_do() -> None:
+    lines = Path("sums.csv").read_text(encoding="utf-8").splitlines()
+    Path("sums.csv").write_text("\n".join(lines[:59]) + "\n", encoding="utf-8")
+    told = "29 held-out cases decide nothing: at least 30 are needed, which about 130 cases"
+    assert told in typed("optimise", "sums.yaml", "--dry-run").stdout
+    ended = typed("optimise", "sums.yaml")
+    assert ended.exit_code == 0, ended.output
+    assert told in ended.stderr
+    Path("sums.csv").write_text("\n".join(lines[:9]) + "\n", encoding="utf-8")
+    refused = typed("optimise", "sums.yaml")
+    assert refused.exit_code == 2
+    assert "about 130 cases" in refused.stderr
+
+
 def test_a_study_is_run_shown_and_written_where_something_was_shown() -> None:
     knobs = 'optimise: {knobs: {route: {optional: "{{ a + (a % 3 == 0) }}"}}}\n'
     Path("sums.yaml").write_text(FLOW + knobs, encoding="utf-8")
@@ -134,6 +174,11 @@ def test_a_study_is_run_shown_and_written_where_something_was_shown() -> None:
     assert shown.exit_code == 0, shown.output
     assert json.loads(shown.stdout)["verdict"]["kind"] == "improved"
     assert Path("again.yaml").read_text(encoding="utf-8") == better
+    more = typed("optimise", "one", "--more", "50calls", "--out", "more.yaml")
+    assert more.exit_code == 0, more.output
+    assert more.stdout.startswith("improved: quality 0."), more.stdout
+    assert "look 2 at these cases" in more.stdout
+    assert Path("more.yaml").read_text(encoding="utf-8") == better
 
 
 def test_nothing_is_written_where_nothing_was_shown() -> None:
@@ -158,6 +203,8 @@ def test_nothing_is_written_where_nothing_was_shown() -> None:
         (("optimise", "sums.yaml", "--pick", "1"), "--out"),
         (("optimise", "sums.yaml", "--out", "away/b.yaml"), "away"),
         (("optimise", "show", "nobody"), "nobody"),
+        (("optimise", "nobody", "--more", "5"), "nobody"),
+        (("optimise", "nobody", "--more", "5", "--budget", "9"), "give --more alone"),
     ],
 )
 def test_wrong_usage_ends_with_2(words: tuple[str, ...], said: str) -> None:

@@ -110,7 +110,7 @@ def test_every_block_runs_on_the_embedded_model(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_into(tmp_path, monkeypatch)
-    Lesson(TUTORIALS / f"{name}.md", tmp_path, {}, cut=True).play()
+    Lesson(TUTORIALS / f"{name}.md", tmp_path, {}, embedded=True).play()
 
 
 def test_every_tutorial_is_played() -> None:

@@ -32,18 +32,20 @@ class StudyBudget(CallBudget):
     """What steps are weighed against: calls, and what is left of `limits` at their price so far.
 
     It knows only what finished runs have paid, so that a resumed study weighs every step alike.
-    `paid`: by purpose. `elapsed_s`: when the latest of these runs had ended.
+    `paid`: by purpose. `elapsed_s`: when the latest of these runs had ended. `sunk`: what was paid
+    before the study was given more, for results that the search has not come to again.
     """
 
     limits: Budget = field(default_factory=Budget)
     paid: dict[str, Spend] = field(default_factory=dict)
     elapsed_s: float = 0.0
+    sunk: Spend = field(default_factory=Spend)
 
     @property
     def left(self) -> int:
         """Calls that may still be made."""
-        found = [self.limit - self.spent]
-        total = sum(self.paid.values(), Spend())
+        found = [self.limit - self.spent - self.sunk.calls]
+        total = sum(self.paid.values(), self.sunk)
         amounts = (
             (self.limits.tokens, total.tokens),
             (self.limits.money, total.money),

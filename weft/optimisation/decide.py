@@ -19,9 +19,9 @@ from weft.optimisation.goal import StudyGoal
 from weft.optimisation.objectives import Objective, Outcomes
 
 LEAST_CASES: Final = 30
+"""With fewer held-out cases nothing is ever called improved."""
 DISCORDANCE: Final = 0.3
 """Share of cases on which two candidates differ, where nothing was measured."""
-"""With fewer held-out cases nothing is ever called improved."""
 _POWER: Final = 0.8
 
 

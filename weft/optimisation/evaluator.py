@@ -119,6 +119,8 @@ class DocumentEvaluator:
         self._step: NodeId | None = None
         self.purpose = ""
         self.saved = 0
+        self._unclaimed = {digest: recorded_paid(record.done[digest]) for digest in record.earlier}
+        budget.sunk = sum(self._unclaimed.values(), Spend())
 
     @contextmanager
     def step(self, purpose: str) -> Iterator[None]:
@@ -145,13 +147,18 @@ class DocumentEvaluator:
     def calls_needed(self, candidate: Candidate, cases: Sequence[CaseId], replicates: int) -> int:
         """See `Evaluator`."""
         made = self.flows.of(candidate)
-        chosen = [self._cases[each] for each in cases]
+        known = self._claimed | self._unclaimed.keys()
         return sum(
             self.flows.bound(made, case)
-            for case in chosen
+            for case in (self._cases[each] for each in cases)
             for n in range(replicates)
-            if digest_of_run(made, case, n) not in self._claimed
+            if digest_of_run(made, case, n) not in known
         )
+
+    def most_calls(self, candidate: Candidate, cases: Sequence[CaseId], replicates: int) -> int:
+        """The most model calls of a candidate on `cases`, whatever is known of it."""
+        made = self.flows.of(candidate)
+        return replicates * sum(self.flows.bound(made, self._cases[each]) for each in cases)
 
     def known(
         self, candidate: Candidate, cases: Sequence[CaseId], replicates: int
@@ -313,8 +320,15 @@ class DocumentEvaluator:
         if digest in self._claimed:
             return None
         self._claimed.add(digest)
+        if (known := self._unclaimed.pop(digest, None)) is not None:
+            self._budget.sunk -= known
         self._budget.pay(self.purpose, paid, at_s)
         return paid.calls
+
+
+def recorded_paid(data: Mapping[str, Any]) -> Spend:
+    """What a run of a candidate, or a proposer's question, has paid by its record."""
+    return recorded_spend(data.get("run", data)["paid"])
 
 
 def digest_of_run(made: CandidateFlow, case: Case, replicate: int) -> str:

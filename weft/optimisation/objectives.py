@@ -35,23 +35,26 @@ class Objective:
     """One figure of a program: a mean over cases, or a quantile where `quantile` is given.
 
     `margin` is how much worse a candidate may be where another objective is improved: a difference
-    of quality, a share of the baseline's latency or cost.
+    of quality, a share of the baseline's latency or cost. `unit`: what a cost is counted in.
     """
 
     name: Literal["quality", "latency", "cost"]
     margin: float
     quantile: float | None = None
+    unit: Literal["usd", "tokens"] = "usd"
 
     def __post_init__(self) -> None:
         if self.margin < 0 or not 0 < (0.5 if self.quantile is None else self.quantile) < 1:
             raise InputError(f"{self.name}: a margin is at least 0, a quantile between 0 and 1")
 
     def values(self, outcomes: Outcomes) -> list[float]:
-        """The oriented value of each case: score, minus seconds or minus cost."""
+        """The oriented value of each case: score, minus seconds, minus money or tokens."""
         if self.name == "quality":
             return [outcome.score for outcome in outcomes]
         if self.name == "latency":
             return [-outcome.seconds for outcome in outcomes]
+        if self.unit == "tokens":
+            return [-float(outcome.tokens) for outcome in outcomes]
         return [-outcome.cost for outcome in outcomes]
 
     def figure(self, outcomes: Outcomes) -> float:
@@ -102,6 +105,13 @@ class Objective:
 QUALITY: Final = Objective("quality", 0.02)
 LATENCY: Final = Objective("latency", 0.1, quantile=0.95)
 COST: Final = Objective("cost", 0.1)
+TOKENS: Final = Objective("cost", 0.1, unit="tokens")
+"""The cost where no model has a price: tokens of prompts and answers."""
+
+
+def cost_of(baseline: Outcomes) -> Objective:
+    """How a study counts cost: in money, or in tokens where the workflow costs no money."""
+    return COST if not baseline or any(outcome.cost for outcome in baseline) else TOKENS
 
 
 def point(outcomes: Outcomes, objectives: Sequence[Objective]) -> Point:

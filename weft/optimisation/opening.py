@@ -23,6 +23,8 @@ from weft.optimisation.record import StudyRecord, check_study
 from weft.optimisation.study import Study, StudyCases
 from weft.optimisation.study_options import (
     StudyOptions,
+    extended_options,
+    more_limits,
     plain_options,
     recorded_options,
 )
@@ -74,7 +76,7 @@ class StudyOpening:
         """A new study, recorded unless its models or tools are stubs and no journal is named."""
         check_proposers(options.proposers)
         program = self._program(self._data, replicates, options.shares)
-        found = StudyCases.of(program.data, self._canaries(canaries, program))
+        found = StudyCases.of(program.data, self._canaries(canaries, program), options.shares)
         stubs = isinstance(self._models, Mapping) or self._tools or has_fakes(self.flow.unit)
         if journal is None and stubs:
             yield from self._study(program, found, options, StudyRecord(self.clock))
@@ -86,16 +88,23 @@ class StudyOpening:
             yield from self._closing(program, found, options, record, own)
 
     @contextmanager
-    def resumed(self, run: str, journal: JournalPlace | None) -> Iterator[Study]:
-        """A study of the journal, from where it was."""
+    def resumed(
+        self, run: str, journal: JournalPlace | None, more: object = None
+    ) -> Iterator[Study]:
+        """A study of the journal, from where it was; `more`: what it may take besides."""
         with journal_or_own(journal) as (opened, own):
             history = read_history(opened, find_run(opened, run))
             self._check_unchanged(history)
             self._check_parts(history, offline=False)
-            if history.ended is not None and history.ended.status == "succeeded":
+            given = None
+            if more is not None:
+                given = more_limits(recorded_options(check_study(history)["options"]), more)
+            elif history.ended is not None and history.ended.status == "succeeded":
                 raise RunSucceeded(history.run)
             record = StudyRecord.reopen(opened, history.run, self.flow.unit, self.clock)
             try:
+                if given is not None:
+                    record.extend(given)
                 with self.made(record, history, own) as study:
                     yield study
             finally:
@@ -120,11 +129,11 @@ class StudyOpening:
         data = Dataset(made[:count], notes["data"]["name"])
         metric = self._metric if self._metric is not None else dict(notes["metrics"])
         kept = {name: notes.get(name) for name in ("prepare", "check", "tear_down")}
-        options = recorded_options(notes["options"])
+        options = extended_options(recorded_options(notes["options"]), record.extensions)
         program = replace(
             self._program(data, notes["replicates"], options.shares, metric, kept), data=data
         )
-        found = StudyCases.of(data, made[count:])
+        found = StudyCases.of(data, made[count:], options.shares)
         yield from self._closing(program, found, options, record, own, offline=offline)
 
     def _closing(

@@ -56,6 +56,7 @@ async def optimise(
     journal: JournalPlace | None = None,
     run: str | None = None,
     resume: str | None = None,
+    more: object = None,
     clock: Clock | None = None,
     watch: Callable[[Study], None] | None = None,
 ) -> StudyResult:
@@ -87,6 +88,7 @@ async def optimise(
         tools: stubs of tools that must not be called again and again
         journal: where it is recorded; by default as other runs are
         run: the id of a new study; `resume`: the study to go on with, by its own options
+        more: what a resumed study, ended or not, may take besides its budget, as `budget`
         watch: called with the study when it begins; its `stop()` ends it with the front so far
 
     Raises: `BuildError`, `InputError` (also for a resumed study with another workflow or data),
@@ -95,6 +97,8 @@ async def optimise(
     opening = StudyOpening(
         flow, data, metric, models, tools, clock or SystemClock(), proposers, proposer_model
     )
+    if more is not None and resume is None:
+        raise InputError("`more` is for a study that is resumed", hint="budget=..., or resume=RUN")
     if resume is None:
         spec = flow.document.optimise or OptimiseSpec()
         named = (
@@ -118,7 +122,7 @@ async def optimise(
         )
         opened = opening.begun(options, replicates, canaries, journal, run)
     else:
-        opened = opening.resumed(resume, journal)
+        opened = opening.resumed(resume, journal, more)
     with opened as study:
         if watch is not None:
             watch(study)
@@ -164,9 +168,10 @@ async def resume_study(
     *,
     journal: JournalPlace | None = None,
     models: ModelsLike | None = None,
+    more: object = None,
     watch: Callable[[Study], None] | None = None,
 ) -> StudyResult:
-    """Go on with a study whose workflow and metrics are in files.
+    """Go on with a study whose workflow and metrics are in files; `more`: see `optimise`.
 
     Raises: `BuildError` where they are not, or have changed; `InputError`, `StoreError`.
     """
@@ -175,7 +180,7 @@ async def resume_study(
         flow: AnyFlow = Flow.of(rebuild_unit(header))
     if own is not None:
         own.close()
-    return await optimise(flow, models=models, journal=journal, resume=run, watch=watch)
+    return await optimise(flow, models=models, journal=journal, resume=run, more=more, watch=watch)
 
 
 def read_study(run: str = "last", *, journal: JournalPlace | None = None) -> StudyResult:

@@ -11,6 +11,7 @@ from weft.evaluation.dataset import DataLike
 from weft.evaluation.evaluate import program_of
 from weft.evaluation.metrics import MetricsLike
 from weft.evaluation.statistics import detectable_difference
+from weft.optimisation.data_size import shortage
 from weft.optimisation.decide import DISCORDANCE, LEAST_CASES
 from weft.optimisation.edits.patch import AnyFlow
 from weft.optimisation.opening import without_split
@@ -25,7 +26,8 @@ class StudyPreview:
     """Knobs and their combinations, cases of each split, and the most that may be spent.
 
     `detectable`: the smallest difference of a share of right answers that the held-out cases show
-    with a power of 80 %, where a third of the cases are answered otherwise; None: none.
+    with a power of 80 %, where answers of three cases in ten differ; None: none. `shortage`: why
+    none, and how many cases it takes; else empty.
     """
 
     space: Space
@@ -35,6 +37,7 @@ class StudyPreview:
     metrics: Sequence[str]
     budget: Mapping[str, Any]
     detectable: float | None
+    shortage: str = ""
 
 
 def preview_study(
@@ -54,7 +57,7 @@ def preview_study(
     program = program_of(
         without_split(flow.unit), data, metric, replicates=replicates, shares=shares
     )
-    sizes = StudyCases.of(program.data).sizes
+    sizes = StudyCases.of(program.data, shares=shares).sizes
     declared = bool(spec.knobs)
     space = declared_space(flow.document) if declared else discovered_space(flow.document)
     held_out = sizes["held_out"]
@@ -66,4 +69,5 @@ def preview_study(
         program.names,
         {"calls": CALLS, **parse_budget(spec.budget if budget is None else budget)},
         detectable_difference(held_out, DISCORDANCE) if held_out >= LEAST_CASES else None,
+        shortage(sizes, shares),
     )

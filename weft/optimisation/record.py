@@ -4,6 +4,7 @@
     search[2]                       a step: search, race, canaries, held-out, proposals
     search[2]/run[7]                a candidate on a case; its value is the outcome
     search[2]/run[7]/answer         a node that ran for it; its value is the entry of the table
+    more[0]                         the study may take more from here on; its value says what
 
 What is here is not done again. It does not know what the values mean.
 """
@@ -47,6 +48,8 @@ STUDY: Final = NodeId("study")
 NO_RUN: Final = RunId("")
 _RESULT: Final = "result:"
 _DONE: Final = "done:"
+_MORE: Final = "more:"
+_GATE: Final = item(NodeId(HELD_OUT), 0)
 
 
 @dataclass(slots=True)
@@ -63,6 +66,8 @@ class StudyRecord:
 
     `done`: the values of finished runs of candidates and of a proposer's questions, by digest.
     `results`: entries of the table, by key. Without a journal they are only in memory.
+    `extensions`: what the study was given besides its budget; `earlier`: the digests that were done
+    when it was given the last of them; `looks`: its looks at the held-out cases until then.
     """
 
     clock: Clock
@@ -75,10 +80,14 @@ class StudyRecord:
     result: Any = None
     usage: Usage = field(default_factory=Usage)
     before_s: float = 0.0
+    extensions: list[Mapping[str, Any]] = field(default_factory=list)
+    earlier: frozenset[str] = frozenset()
+    looks: int = 0
     _known: set[NodeId] = field(default_factory=set)
     _steps: dict[str, int] = field(default_factory=dict)
     _redact: RecordRedactor | None = None
     _since: float = 0.0
+    _has_looked: bool = False
 
     def __post_init__(self) -> None:
         self._since = self.clock.now()
@@ -135,6 +144,24 @@ class StudyRecord:
         made = cls(clock, redactor=redactor_of(unit, history.header.secrets))
         made._read(history)
         return made
+
+    def extend(self, limits: Mapping[str, Any]) -> None:
+        """Let the study take more, in this process and in those that resume it."""
+        node = item(NodeId("more"), len(self.extensions))
+        digest = f"{_MORE}{len(self.extensions)}"
+        self._start(STUDY, node, "step")
+        outcome = Outcome("succeeded", dict(limits))
+        self._write([NodeFinished(node, outcome, self.elapsed_s, digest=digest)])
+        self._take(node, digest, limits, {})
+
+    def looks_before(self, held_out: str) -> int:
+        """Earlier looks at held-out cases of this digest, by this study and others.
+
+        Of a record without its journal: as its result counts them.
+        """
+        if self.journal is None:
+            return max(0, self.result["verdict"]["looks"] - 1) if self.result else 0
+        return self.looks + looks_before(self.journal, held_out, self.run)
 
     def step(self, purpose: str) -> NodeId:
         """Begin the next step of a purpose; the same steps follow in a resumed study."""
@@ -217,6 +244,8 @@ class StudyRecord:
                     self._known.update(info.id for info in nodes)
                 case NodeStarted(node=node, digest=digest) if digest.startswith(_DONE):
                     owners[node] = digest.removeprefix(_DONE)
+                case NodeStarted(node=node) if node == _GATE:
+                    self._has_looked = True
                 case NodeFinished(node=node, digest=digest, outcome=outcome):
                     self._take(node, digest, self.redactor.restore(outcome.value), owners)
                 case NodeSpent(usage=usage):
@@ -227,6 +256,11 @@ class StudyRecord:
     def _take(self, node: NodeId, digest: str, value: Any, owners: Mapping[NodeId, str]) -> None:
         if node == STUDY:
             self.result = value
+        elif digest.startswith(_MORE):
+            self.extensions.append(value)
+            self.earlier = frozenset(self.done)
+            self.looks += self._has_looked
+            self._has_looked = False
         elif digest.startswith(_DONE):
             self.done[digest.removeprefix(_DONE)] = value
         elif digest.startswith(_RESULT):
@@ -277,9 +311,8 @@ def _has_looked(journal: Journal, run: RunId, digest: str) -> bool:
     header: RunHeader = journal.header(run)
     if not is_study(header.settings) or header.settings[NOTES].get("held_out") != digest:
         return False
-    gate = item(NodeId(HELD_OUT), 0)
     return any(
-        isinstance(each.record, NodeStarted) and each.record.node == gate
+        isinstance(each.record, NodeStarted) and each.record.node == _GATE
         for each in journal.records(run)
     )
 

@@ -24,8 +24,9 @@ class ObjectiveFigure:
     """One objective of a candidate. Higher is better for `quality`, lower for the others.
 
     objective  quality, latency or cost
-    name       as reports show it: quality, p95_s, mean_s, cost_usd (cost of a case)
-    value      a score, seconds or money; None where nothing was measured
+    name       as reports show it: quality, p95_s, mean_s, cost_usd (money of a case); tokens (of a
+               case) where the workflow costs no money
+    value      a score, seconds, money or tokens; None where nothing was measured
     change     against the baseline on the same cases, with its 95 % interval `low` to `high`
     source     held-out: of cases that no choice was made by. development: of the cases that the
                search has seen, so that the best look too good. predicted: by the fitted model
@@ -64,7 +65,7 @@ class EditNote:
 
 @dataclass(frozen=True, slots=True)
 class FrontMember:
-    """A candidate that no other one dominates, or the baseline.
+    """A candidate of the front (see `StudyResult`), or the baseline.
 
     `edits_data`: all its edits, in order, as `Patch.of` reads them; `diff`: what they change, as a
     unified diff of YAML texts. `digest`: of the document.
@@ -138,6 +139,9 @@ class Spend:
     def __add__(self, other: Spend) -> Spend:
         return Spend(self.calls + other.calls, self.tokens + other.tokens, self.money + other.money)
 
+    def __sub__(self, other: Spend) -> Spend:
+        return Spend(self.calls - other.calls, self.tokens - other.tokens, self.money - other.money)
+
 
 @dataclass(frozen=True, slots=True)
 class CaseChange:
@@ -185,9 +189,11 @@ class StudyResult:
     run          its id in the journal; empty where it is not recorded
     improve      the objective that was improved; `keep`: how much worse others might get
     data         name and digest of the data set; `splits`: cases of train, dev, held_out, canaries
-    front        candidates that none dominates, the best first; without the baseline
+    front        the best candidate; the other finalists, with held-out figures; then those that
+                 none dominates by the fitted model in what was improved and kept. Without baseline
     best         the candidate that the gate accepted; else the baseline
-    spend        by purpose: proposals, search, race, canaries, held-out
+    spend        by purpose: proposals, search, race, canaries, held-out; earlier: what was paid
+                 before the study was given more, for what it did not come to again
     calls_saved  model calls that candidates' runs took from the table of outcomes
     won, lost    cases that the best candidate answers better, and worse
     """

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 from typing import TYPE_CHECKING
 
 from weft.optimisation.budget import StudyBudget
 from weft.optimisation.candidates import Candidate, CaseOutcome
 from weft.optimisation.decide import StudyVerdict
 from weft.optimisation.evaluator import DocumentEvaluator
-from weft.optimisation.objectives import COST, LATENCY, QUALITY, Objective
+from weft.optimisation.objectives import LATENCY, QUALITY, Objective, cost_of
 from weft.optimisation.options import EditOption, baseline_of, patch_of
 from weft.optimisation.result import (
     BASELINE,
@@ -49,7 +49,8 @@ class ResultBuilder:
         options = self.study.options
         goals = self.search.goal.objectives if self.search is not None else ()
         known = {each.name: each for each in goals}
-        self._objectives = [known.get(each.name, each) for each in (QUALITY, LATENCY, COST)]
+        cost = cost_of(self._paired(self._baseline)[1])
+        self._objectives = [known.get(each.name, each) for each in (QUALITY, LATENCY, cost)]
         self._improve = options.goal
 
     def result(self, report: SearchReport | None, interrupted: str) -> StudyResult:
@@ -57,10 +58,10 @@ class ResultBuilder:
         study, options = self.study, self.study.options
         verdict = None if report is None else report.verdict
         best = self._baseline if verdict is None else verdict.candidate
-        members = self._front([] if report is None else list(report.front), best)
+        members = self._front(self._shown_candidates(report), best)
         chosen = next((made for each, made in members if each == best), self._member(best, "best"))
         changes = self._changes(self._shown(verdict, best))
-        document = study.program.unit.document
+        document, earlier = study.program.unit.document, self.budget.sunk
         return StudyResult(
             run=study.record.run,
             flow=document.name,
@@ -75,7 +76,7 @@ class ResultBuilder:
             splits=study.cases.sizes,
             replicates=self._replicates,
             seed=options.seed,
-            spend=dict(self.budget.paid),
+            spend=dict(self.budget.paid) | ({"earlier": earlier} if earlier.calls else {}),
             budget={
                 name: value
                 for name in ("calls", "tokens", "money", "seconds")
@@ -93,11 +94,21 @@ class ResultBuilder:
             wall_s=self.budget.elapsed_s,
         )
 
+    def _shown_candidates(self, report: SearchReport | None) -> list[Candidate]:
+        """The finalists that were looked at, whatever the look showed, then the search's front."""
+        if report is None:
+            return []
+        looked_at = [made.candidate for made in report.verdict.comparisons]
+        return list(dict.fromkeys([*looked_at, *report.front]))
+
     def _front(
         self, candidates: Sequence[Candidate], best: Candidate
     ) -> list[tuple[Candidate, FrontMember]]:
-        """Members with different documents; the best one first, then by the improved figure."""
+        """Members with different documents: the best one, others with held-out figures, the rest;
+        each by the improved figure.
+        """
         others = [each for each in candidates if each not in (self._baseline, best)]
+        others.sort(key=self._rank)
         chosen = [*([] if best == self._baseline else [best]), *others]
         seen = {self.evaluator.flows.of(self._baseline).digest}
         made: list[tuple[Candidate, FrontMember]] = []
@@ -107,6 +118,13 @@ class ResultBuilder:
                 seen.add(digest)
                 made.append((each, self._member(each, f"{len(made) + 1}")))
         return made
+
+    def _rank(self, candidate: Candidate) -> tuple[bool, float]:
+        """Held-out figures first, then the larger gain of the improved figure."""
+        new, old, source = self._paired(candidate)
+        goal = next(each for each in self._objectives if each.name == self._improve)
+        gain = goal.figure(new) - goal.figure(old) if new else -inf
+        return source != "held-out", -gain
 
     def _member(self, candidate: Candidate, name: str) -> FrontMember:
         flows = self.evaluator.flows
@@ -187,7 +205,7 @@ def _figure(
     sign = 1.0 if objective.name == "quality" else -1.0
     gain = objective.gain(new, old, groups=groups)
     low, high = sorted((sign * gain.low, sign * gain.high))
-    name = _NAMES[objective.name]
+    name = objective.unit if objective.unit == "tokens" else _NAMES[objective.name]
     if objective.name == "latency" and objective.quantile is None:
         name = "mean_s"
     value, change = sign * objective.figure(new) + 0.0, sign * gain.mean + 0.0  # no -0.0

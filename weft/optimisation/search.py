@@ -92,7 +92,8 @@ class Search:
     """One study. `canaries` are cases that no honest answer gets right: a candidate that gains on
     them gains by the metric, and the settings that do so are banned. `allowed`: whether a candidate
     can be run; others are never measured. `budget` replaces one of `plan.calls`. `step` is entered
-    for each step, by its purpose.
+    for each step, by its purpose. `look`: the calls of one candidate on the held-out cases; by
+    default those that the baseline needs now.
     """
 
     evaluator: Evaluator
@@ -107,6 +108,7 @@ class Search:
     allowed: Callable[[Candidate], bool] | None = None
     budget: CallBudget | None = None
     step: Callable[[str], AbstractContextManager[object]] = nullcontext
+    look: int | None = None
 
     def __post_init__(self) -> None:
         default = dict(self.baseline.settings)
@@ -135,7 +137,10 @@ class Search:
 
     async def run(self) -> SearchReport:
         """Search, then decide."""
-        look = self.evaluator.calls_needed(self.baseline, self.held_out.cases, self.plan.replicates)
+        cases, replicates = self.held_out.cases, self.plan.replicates
+        look = self.look
+        if look is None:
+            look = self.evaluator.calls_needed(self.baseline, cases, replicates)
         self._made.reserve = min(2 * look, self.plan.calls // 2)
         best = await self._screen()
         if self._made.blocks:
@@ -246,7 +251,9 @@ class Search:
         if why:
             return self._unchanged("no_headroom", why, detectable)
         if len(self.held_out.cases) < LEAST_CASES:
-            why = f"{len(self.held_out.cases)} held-out cases decide nothing"
+            why = (
+                f"{len(self.held_out.cases)} held-out cases decide nothing; it takes {LEAST_CASES}"
+            )
             return self._unchanged("not_shown", why, detectable)
         return await self._gate(self._finalists(best, screening), screening, detectable)
 

