@@ -1,4 +1,4 @@
-"""A workflow whose model is right more often with examples, or with a prompt that says how long, and
+"""A workflow whose model is right more often with examples, or with a prompt that says how long;
 studies and contexts of it.
 """
 

@@ -85,7 +85,8 @@ PROGRAMS: Mapping[str, ConformanceProgram] = {
         _text(
             "lost",
             "  facts: {model: small, prompt: 'Facts about {{ q }}'}\n"
-            f"  a: {{model: big, prompt: 'Answer {{{{ q }}}} by {{{{ facts }}}}', schema: {_ANSWER}}}\n",
+            "  a: {model: big, prompt: 'Answer {{ q }} by {{ facts }}', "
+            f"schema: {_ANSWER}}}\n",
             "a.answer",
         ),
         ("fitting", "lost", "lost", "refused", "prose"),
@@ -109,7 +110,8 @@ PROGRAMS: Mapping[str, ConformanceProgram] = {
     "choices": ConformanceProgram(
         _text(
             "choices",
-            "  a: {model: small, prompt: 'On {{ q }}'}\n  b: {model: small, prompt: 'Of {{ a }}'}\n",
+            "  a: {model: small, prompt: 'On {{ q }}'}\n"
+            "  b: {model: small, prompt: 'Of {{ a }}'}\n",
             "b",
             "optimise: {knobs: {a: {prompt: true, demonstrations: {max: 2}, choices: {own: {}, "
             "dear: {do: {model: big, prompt: 'All on {{ q }}'}}}}}}\n",

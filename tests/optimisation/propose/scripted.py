@@ -50,56 +50,66 @@ def scripted(seed: object, kinds: Sequence[str] = ("fitting",), name: str = "fak
             return f"words of {digest[:6]}" if kind == "fitting" else random.choice(_HOSTILE)
         if kind == "misfit":
             return json.dumps(random.choice([7, None, [], {}, {"why": 7}, [[{"edits": {}}]]]))
-        texts = _HOSTILE if kind == "hostile" else texts_of(request)
+        lines = [_HOSTILE] if kind == "hostile" else lines_of(request)
         schema = dict(request.schema)
-        return Reply(json.dumps(instance(schema, schema, random, texts)))
+        return Reply(json.dumps(instance(schema, schema, random, lines)))
 
     return FakeModel(answer, model=name)
 
 
-def texts_of(request: ModelRequest) -> Sequence[str]:
-    """Texts that a good answer might have: the placeholders of each line of the question after
-    some words, names and quoted texts in it.
+def lines_of(request: ModelRequest) -> Sequence[Sequence[str]]:
+    """Texts that a good answer might have, by the lines of the question that they are from: names,
+    values and ids in it, and its placeholders after a word.
     """
-    text = request.messages[-1].content
-    found = ["Think first."]
-    for line in text.splitlines():
+    found = [["Think first."]]
+    for line in request.messages[-1].content.splitlines():
+        texts = re.findall(r"\b\w+(?:/\w+)*\.\w+\b|\b[0-9a-f]{12}\b", line)
+        texts += re.findall(r"(?<=: one of ).*", line)[0].split(", ") if ": one of " in line else []
         if placeholders := re.findall(r"\{\{.*?\}\}", line):
-            found.append(f"Carefully: {' '.join(dict.fromkeys(placeholders))}")
-    found += re.findall(r"\b\w+(?:/\w+)*\.\w+\b", text)  # such as answer.prompt
-    found += re.findall(r"\b[0-9a-f]{12}\b", text)
-    return list(dict.fromkeys(found))
+            texts.append(f"Carefully: {' '.join(dict.fromkeys(placeholders))}")
+        found += [texts] if texts else []
+    return found
 
 
 def instance(
-    schema: Mapping[str, Any], root: Mapping[str, Any], random: Random, texts: Sequence[str]
+    schema: Mapping[str, Any],
+    root: Mapping[str, Any],
+    random: Random,
+    lines: Sequence[Sequence[str]],
 ) -> Any:
-    """A random value that fits a JSON Schema of the kinds that proposers write."""
+    """A random value that fits a JSON Schema of the kinds that proposers write.
+
+    Texts of one object are from one of `lines`.
+    """
     if "$ref" in schema:
         name = str(schema["$ref"]).rpartition("/")[2]
-        return instance(root["$defs"][name], root, random, texts)
+        return instance(root["$defs"][name], root, random, lines)
     for key in ("anyOf", "oneOf"):
         if key in schema:
-            return instance(random.choice(schema[key]), root, random, texts)
+            return instance(random.choice(schema[key]), root, random, lines)
     if "const" in schema:
         return schema["const"]
     if "enum" in schema:
         return random.choice(schema["enum"])
     kind = schema.get("type", "string")
     if isinstance(kind, list):
-        kind = random.choice(kind)
+        kind = random.choice([*kind, *kind[:1] * 9])  # mostly the first
     if kind == "object":
-        needed = schema.get("required", [])
+        needed, own = schema.get("required", []), [random.choice(lines)]
         return {
-            name: instance(part, root, random, texts)
+            name: instance(part, root, random, own if _is_text(part) else lines)
             for name, part in schema.get("properties", {}).items()
             if name in needed or random.random() < 0.5
         }
     if kind == "array":
         least = schema.get("minItems", 0)
-        count = random.randint(least, schema.get("maxItems", max(3, least)))
-        return [instance(schema.get("items", {}), root, random, texts) for _ in range(count)]
+        count = max(least, min(random.choice((0, 2, 8)), schema.get("maxItems", 8)))
+        return [instance(schema.get("items", {}), root, random, lines) for _ in range(count)]
     if kind == "string":
-        return random.choice(texts)
+        return random.choice(random.choice(lines))
     plain = {"boolean": random.random() < 0.5, "null": None, "number": random.random()}
     return plain.get(kind, schema.get("minimum", random.randint(0, 3)))
+
+
+def _is_text(schema: Mapping[str, Any]) -> bool:
+    return "string" in (schema.get("type"), *schema.get("type", ()))

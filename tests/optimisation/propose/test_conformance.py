@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -74,6 +76,18 @@ def test_proposals_are_repeatable_and_a_replay_of_the_record_calls_nothing(
     with world.replayed() as again:
         assert world.clock.run(again.drive()) == found[1]
         assert again.requests == made
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_good_answers_give_candidates(name: str) -> None:
+    """So that the other tests check something; a proposer may need one kind of workflow."""
+    check_installed(name)
+    for program, seed in product(("one", "choices", "chain", "map"), range(3)):
+        world = ConformanceWorld(name, PROGRAMS[program], author(seed, ["fitting"]), seed=seed)
+        with world.begun() as study:
+            if any(each.candidates for each in world.clock.run(study.drive())):
+                return
+    raise AssertionError(f"{name} proposes nothing")
 
 
 @pytest.mark.parametrize("kind", [*KINDS, None])

@@ -15,13 +15,14 @@ from tests.optimisation.table_context import TableContext
 from weft.core.ports import ModelRequest
 from weft.evaluation.case import Case
 from weft.optimisation.candidates import Candidate, CaseOutcome, SearchState
-from weft.optimisation.edits import SetModel
-from weft.optimisation.options import EditOption, patch_of
+from weft.optimisation.edits import SetDecoder, SetModel
+from weft.optimisation.options import AS_IT_IS, EditOption, patch_of
 from weft.optimisation.propose.batches import training_batch
 from weft.optimisation.propose.context import ObservedNode, ObservedRun
 from weft.optimisation.propose.optoprime import GraphFeedback, worst_run
-from weft.optimisation.propose.program_text import ProgramVariable, named_options, program_text
+from weft.optimisation.propose.program_text import program_text
 from weft.optimisation.propose.traces import minimal_subgraph
+from weft.optimisation.propose.variables import ProgramVariable, named_options
 
 GOOD = "Colour of {{ thing }} in one word?"
 _MODEL = '{use: openai, model: none, base_url: "http://127.0.0.1:9/v1"}'
@@ -80,7 +81,8 @@ def test_values_that_fit_are_one_candidate_together_and_others_are_counted() -> 
     assert made.refused == 4
     (question,) = own.asked
     assert "answer = model(answer.model, answer.prompt, thing)" in question
-    assert 'answer.model: one of "as it is", "\\"big\\""' in question
+    assert 'answer.model: one of "small", "big"' in question
+    assert 'answer.model = "small"' in question
     assert "{{ thing }}" in question
 
 
@@ -168,18 +170,33 @@ def test_the_text_has_a_line_for_each_node_and_values_cannot_leave_theirs() -> N
 
 
 def test_options_are_known_by_their_labels_and_by_their_values() -> None:
-    options = [
-        EditOption(),
-        EditOption.of([SetModel(node="a", model="big")], 'a.model = "big"'),
-        EditOption.of([SetModel(node="a", model="m")], "temp = 0.5"),
-        EditOption.of([SetModel(node="a", model="n")], "temp = 0.5"),
+    models = ["big", "m", "n"]
+    labels = ['a.model = "big"', "some vote", "some vote"]
+    options = [AS_IT_IS] + [
+        EditOption.of([SetModel(node="a", model=model)], label)
+        for model, label in zip(models, labels, strict=True)
     ]
-    named = named_options("a.model", options)
-    assert list(named) == ["as it is", '"big"', "temp = 0.5", "temp = 0.5 (2)"]
-    variable = ProgramVariable("a.model", "a", "as it is", named)
+    named = named_options("a.model", options, {"model": "small"})
+    assert list(named) == ['"small"', '"big"', "some vote", "some vote (2)"]
+    variable = ProgramVariable("a.model", "a", '"small"', named)
+    assert variable.constraint == 'a.model: one of "small", "big", "some vote", "some vote (2)"'
     assert variable.chosen("big") == variable.chosen('"big"') == options[1]
-    assert variable.chosen("temp = 0.5 (2)") == options[3]
+    assert variable.chosen("some vote (2)") == options[3]
     assert [variable.chosen(each) for each in (None, 7, "huge", ["big"], {})] == [None] * 5
+    assert list(named_options("a.structure", options[:1], {})) == ["as it is"]
+
+
+def test_values_of_options_are_cast() -> None:
+    options = [AS_IT_IS] + [
+        EditOption.of([SetDecoder(node="a", temperature=value)], f"a.temperature = {value}")
+        for value in (0.0, 1.0)
+    ]
+    named = named_options("a.temperature", options, {"temperature": 0.7})
+    variable = ProgramVariable("a.temperature", "a", "0.7", named)
+    assert variable.chosen(1) == variable.chosen(1.0) == variable.chosen("1.0") == options[2]
+    assert variable.chosen(0.7) == AS_IT_IS
+    assert variable.chosen(True) is None
+    assert variable.chosen(False) is None
 
 
 def test_the_minimal_subgraph_has_what_is_inside_a_map_and_what_that_is_given() -> None:

@@ -57,7 +57,7 @@ class PlaybookCurator:
     that node, which code merges. The nodes take turns. A playbook belongs to the prompt that shows
     it, so that one that did not help is left with its candidate. At most `limit` lessons; what does
     not fit is dropped and counted (`refused`). Two questions at each proposal, and at most
-    `most_calls` model calls for the runs: 24, or what one case may take.
+    `most_calls` model calls for the runs: 48, or what one case may take.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class PlaybookCurator:
     ) -> None:
         self._context, self._cases, self._threshold = context, cases, threshold
         self._empty = Playbook(limit=limit)
-        self._most_calls = observation_calls(context, knobs, most_calls, 24)
+        self._most_calls = observation_calls(context, knobs, most_calls, 48)
         self._nodes = [name.removesuffix(PROMPT) for name in knobs if name.endswith(PROMPT)]
         self._known: dict[tuple[str, Option], PlaybookPrompt] = {}
         self.refused = 0

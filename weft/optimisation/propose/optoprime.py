@@ -1,4 +1,6 @@
-"""Suggestions from the graph of one bad run (OptoPrime of Trace: Cheng et al., arXiv 2406.16218)."""
+"""Suggestions from the graph of one bad run (OptoPrime of Trace: Cheng et al., arXiv
+2406.16218).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any, Final
 
 from weft.core.errors import ModelError
 from weft.optimisation.candidates import Candidate, KnobOptions, Proposal, SearchState
-from weft.optimisation.options import STRUCTURE, EditOption
+from weft.optimisation.options import EditOption
 from weft.optimisation.propose.batches import training_batch
 from weft.optimisation.propose.context import (
     ObservedNode,
@@ -17,8 +19,8 @@ from weft.optimisation.propose.context import (
     observation_calls,
     observe_within,
 )
-from weft.optimisation.propose.program_text import ProgramVariable, named_options, program_text
-from weft.optimisation.propose.rewrites import PROMPT, prompt_of, rewritten
+from weft.optimisation.propose.program_text import program_text
+from weft.optimisation.propose.rewrites import PROMPT
 from weft.optimisation.propose.structure_rules import (
     fitting_or_baseline,
     is_new,
@@ -26,6 +28,7 @@ from weft.optimisation.propose.structure_rules import (
 )
 from weft.optimisation.propose.traces import minimal_subgraph
 from weft.optimisation.propose.tree import mean_scores
+from weft.optimisation.propose.variables import ProgramVariable, program_variables
 from weft.workflow import WorkflowDocument
 from weft.workflow.document.expressions import value_template
 
@@ -73,7 +76,7 @@ class GraphFeedback:
     program, with the changes that were tried. Its variables are the prompts and the knobs with
     several options. Values that fit make one candidate together; others, and what was measured
     already, are dropped and counted (`refused`). One question at each proposal, and at most
-    `most_calls` model calls for the runs: 24, or what one case may take.
+    `most_calls` model calls for the runs: 48, or what one case may take.
     """
 
     def __init__(
@@ -86,7 +89,7 @@ class GraphFeedback:
         most_calls: int | None = None,
     ) -> None:
         self._context, self._cases, self._threshold = context, cases, threshold
-        self._most_calls = observation_calls(context, knobs, most_calls, 24)
+        self._most_calls = observation_calls(context, knobs, most_calls, 48)
         self._has_variables = any(
             name.endswith(PROMPT) or len(options) > 1 for name, options in knobs.items()
         )
@@ -116,7 +119,8 @@ class GraphFeedback:
     ) -> Candidate | None:
         document = self._context.flow(parent).document
         nodes = output_subgraph(document, run)
-        variables = self._variables(state, parent, nodes)
+        addresses = [node.node for node in nodes]
+        variables = program_variables(self._context, state, parent, addresses)
         if not variables:
             return None
         shown = program_text(run, nodes, variables, document.outputs)
@@ -135,27 +139,6 @@ class GraphFeedback:
         self.refused += 1
         return None
 
-    def _variables(
-        self, state: SearchState, parent: Candidate, nodes: Sequence[ObservedNode]
-    ) -> list[ProgramVariable]:
-        """The knobs of these nodes, and those that the parent has set: it may have dropped nodes."""
-        inside = {node.node for node in nodes}
-        changed = parent.edits(state.baseline)
-        found = []
-        for knob, options in state.knobs.items():
-            node = "" if knob == STRUCTURE else knob.rpartition(".")[0]
-            if node and node not in inside and knob not in changed:
-                continue
-            if knob.endswith(PROMPT):
-                prompt = prompt_of(self._context, parent, node)
-                found += [] if prompt is None else [ProgramVariable(knob, node, prompt)]
-            elif len(options) > 1:
-                named = named_options(knob, [each for each in options if _is_edit(each)])
-                now = dict(parent.settings)[knob]
-                value = next((name for name, option in named.items() if option == now), "")
-                found.append(ProgramVariable(knob, node, value, named))
-        return found
-
     def _suggested(
         self, answer: object, parent: Candidate, variables: Sequence[ProgramVariable]
     ) -> Candidate:
@@ -167,7 +150,7 @@ class GraphFeedback:
         for item in items[:_MOST_SUGGESTIONS] if isinstance(items, list) else ():
             name = item.get("variable") if isinstance(item, Mapping) else None
             variable = left.get(name.strip("`")) if isinstance(name, str) else None
-            option = None if variable is None else _option(variable, item.get("value"), why)
+            option = None if variable is None else variable.chosen(item.get("value"), why)
             if variable is None or option is None:
                 self.refused += 1
                 continue
@@ -189,18 +172,6 @@ def output_subgraph(document: WorkflowDocument, run: ObservedRun) -> tuple[Obser
     """The observed nodes that the document's outputs depend on."""
     names = [name for each in document.outputs.values() for name in value_template(each).names]
     return minimal_subgraph(run.nodes, names)
-
-
-def _option(variable: ProgramVariable, value: object, why: str) -> EditOption | None:
-    """The value as an option of the variable's knob; None where it does not fit."""
-    if variable.options:
-        return variable.chosen(value)
-    label = f"suggested prompt at {variable.node}"
-    return rewritten(variable.node, variable.value, value, label, why)
-
-
-def _is_edit(option: object) -> bool:
-    return isinstance(option, EditOption)
 
 
 def _tried(state: SearchState, parent: Candidate) -> list[str]:
