@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from tests.optimisation.propose.colours import context, state_of, study
+import weft
+from tests.optimisation.propose.colours import FLOW, context, state_of, study
 from tests.optimisation.table_context import TableContext
 from weft.core.ports import ModelRequest
 from weft.optimisation.candidates import Candidate, CaseOutcome, SearchState
+from weft.optimisation.optimise import replay_study
 from weft.optimisation.options import patch_of
 from weft.optimisation.propose.curator import PlaybookCurator
 from weft.optimisation.propose.playbook import PlaybookBullet, bullet_id
@@ -51,6 +53,9 @@ def test_a_lesson_that_helps_is_found_and_one_that_does_not_is_not(tmp_path: Pat
     (edit,) = found.best.edits
     assert (edit.knob, edit.why) == ("answer.prompt", LESSON)
     assert edit.edits[0]["prompt"] == f"Colour of {{{{ thing }}}}?\n\nLessons:\n- {LESSON}"
+    journal = tmp_path / "journal.db"
+    again = asyncio.run(replay_study(found.run, weft.loads(FLOW), journal=journal))
+    assert (again.best, again.proposers) == (found.best, found.proposers)
     (tmp_path / "no").mkdir()
     nothing = study(["playbook"], tmp_path / "no", author("Be kind."))
     assert nothing.verdict.kind in ("no_headroom", "not_shown")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.optimisation.propose.colours import FLOW, context, state_of, study
 from tests.optimisation.table_context import TableContext
@@ -22,7 +25,7 @@ from weft.optimisation.propose.context import ObservedNode, ObservedRun
 from weft.optimisation.propose.optoprime import GraphFeedback, worst_run
 from weft.optimisation.propose.program_text import program_text
 from weft.optimisation.propose.traces import minimal_subgraph
-from weft.optimisation.propose.variables import ProgramVariable, named_options
+from weft.optimisation.propose.variables import ProgramVariable, named_options, one_line
 
 GOOD = "Colour of {{ thing }} in one word?"
 _MODEL = '{use: openai, model: none, base_url: "http://127.0.0.1:9/v1"}'
@@ -167,6 +170,17 @@ def test_the_text_has_a_line_for_each_node_and_values_cannot_leave_theirs() -> N
     assert sum(line.startswith("notes/do = ") for line in lines) == 1 + 3
     assert 'answer failed: "timeout"' in lines
     assert len(text) < 4_000
+
+
+@given(st.text(st.characters(exclude_categories=())), st.text(max_size=9))
+def test_no_value_adds_a_line(value: str, feedback: str) -> None:
+    def lines(shown: str, said: str) -> int:
+        nodes = (ObservedNode("facts", "model", inputs={"q": shown}, value=[shown]),)
+        run = ObservedRun(Case("c", {"q": shown}), 0, {"a": {shown: shown}}, 0.0, said, nodes)
+        return len(program_text(run, nodes, [], {"a": "{{ facts }}"}).splitlines())
+
+    assert lines(value, f"x{feedback}") == lines("plain", "x")
+    assert json.loads(one_line(value, 10**6)) == value
 
 
 def test_options_are_known_by_their_labels_and_by_their_values() -> None:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -28,7 +27,7 @@ from weft.optimisation.propose.structure_rules import (
 )
 from weft.optimisation.propose.traces import minimal_subgraph
 from weft.optimisation.propose.tree import mean_scores
-from weft.optimisation.propose.variables import ProgramVariable, program_variables
+from weft.optimisation.propose.variables import ProgramVariable, one_line, program_variables
 from weft.workflow import WorkflowDocument
 from weft.workflow.document.expressions import value_template
 
@@ -194,4 +193,4 @@ def _setting(knob: str, option: object) -> str:
     edits = option.read()
     text = getattr(edits[0], "prompt", None) if knob.endswith(PROMPT) and edits else None
     shown = option.label if text is None else text
-    return f"{knob}: {json.dumps(shown[:_MOST_WHY], ensure_ascii=False)}"
+    return f"{knob}: {one_line(shown, _MOST_WHY)}"

@@ -32,13 +32,15 @@ def bare(prompt: str) -> str:
 def prompt_of(context: ProposalContext, candidate: Candidate, node: str) -> str | None:
     """The prompt that a candidate gives to a node, whatever its other edits put around the node.
 
-    None where the node has none. Raises: `EditError` where the prompt itself does not fit.
+    None where the node has none, or where the prompt fits only together with other edits.
     """
     settings = dict(candidate.settings)
     alone = baseline_of(settings)  # type: ignore[arg-type]
     knob = node + PROMPT
     if knob in settings:
         alone = alone.replace(knob, settings[knob])
+    if not context.allowed(alone):
+        return None
     place = places(plain_document(context.flow(alone).document)).get(node)
     prompt = None if place is None else place.raw.get("prompt")
     return prompt if isinstance(prompt, str) else None

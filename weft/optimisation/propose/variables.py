@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,6 +17,7 @@ from weft.workflow.document.rewrite import plain_document
 
 _KEYS: Final = ("model", "decode", "temperature", "width", "samples")
 """Kinds of knobs that are keys of their nodes."""
+_BREAKS: Final = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +114,17 @@ def option_name(name: str) -> str:
 
 def one_line(value: Any, limit: int = 600) -> str:
     """A value as JSON on one line; the text of a long one is cut at `limit` characters."""
-    written = json.dumps(value, ensure_ascii=False, default=repr)
+    written = _json_text(value)
     if len(written) <= limit:
         return written
     text = value if isinstance(value, str) else written
-    return json.dumps(f"{text[:limit]} ... ({len(text)} characters)", ensure_ascii=False)
+    return _json_text(f"{text[:limit]} ... ({len(text)} characters)")
+
+
+def _json_text(value: Any) -> str:
+    """JSON in which line breaks of all kinds, and halves of characters, are escaped."""
+    written = json.dumps(value, ensure_ascii=False, default=repr)
+    return _BREAKS.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
 
 
 def _written(kind: str, raw: RawNode) -> str:
