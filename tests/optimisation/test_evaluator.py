@@ -182,10 +182,13 @@ nodes:
   many: {model: m, prompt: "b", samples: 5}
   each: {map: "{{ topics }}", as: topic, do: {model: m, prompt: "{{ topic }}"}}
   again: {loop: {model: m, prompt: "c"}, until: "{{ false }}", max: 3}
+  on: {model: m, prompt: "d", retry_on: [TimeoutError]}
 outputs: {one: "{{ one }}"}
 """
     unit = weft.loads(text).unit
-    assert call_bound(unit, {"topics": ["a", "b"]}) == 2 * 2 + 5 + 2 + 3
+    topics = {"topics": ["a", "b"]}
+    assert call_bound(unit, topics) == 2 * 2 + 5 + 2 + 3 + 3
+    assert call_bound(unit, topics, repetitions=True) == 2 * 2 + 3 * (5 + 2 + 3) + 3
     assert call_bound(unit, {}) is None
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from weft.core.errors import WeftError
+from weft.engine.graph.node import MODEL_RETRY
+from weft.workflow.compile.policy import retry_of
 from weft.workflow.document.expressions import value_template
 from weft.workflow.document.spec.document import bodies
 from weft.workflow.document.spec.nodes import (
@@ -20,32 +22,39 @@ from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.models.composed import is_composed
 
 
-def call_bound(unit: Unit, inputs: Mapping[str, Any] | None = None) -> int | None:
+def call_bound(
+    unit: Unit, inputs: Mapping[str, Any] | None = None, *, repetitions: bool = False
+) -> int | None:
     """The most calls of a run with these `inputs`; None where no number follows from the document.
 
-    Repairs and declared retries count; a repetition after a lost connection does not. Nothing
-    follows for agents, strategies, composed models, workflows that run themselves, and maps over
-    lists that a run makes.
+    Repairs and declared retries count; repetitions after lost connections only where `repetitions`
+    says so: a node that declares no retry has them. Nothing follows for agents, strategies,
+    composed models, workflows that run themselves, and maps over lists that a run makes.
     """
-    return _total(unit.document.nodes.values(), unit, inputs or {})
+    again = MODEL_RETRY.attempts if repetitions else 1
+    return _total(unit.document.nodes.values(), unit, inputs or {}, again)
 
 
-def _total(steps: Iterable[BaseNode], unit: Unit, inputs: Mapping[str, Any]) -> int | None:
-    found = [_bound(step, unit, inputs) for step in steps]
+def _total(
+    steps: Iterable[BaseNode], unit: Unit, inputs: Mapping[str, Any], again: int
+) -> int | None:
+    found = [_bound(step, unit, inputs, again) for step in steps]
     return None if None in found else sum(filter(None, found))
 
 
-def _bound(step: BaseNode, unit: Unit, inputs: Mapping[str, Any]) -> int | None:
-    attempts = 1 if step.retry is None else step.retry.attempts
+def _bound(step: BaseNode, unit: Unit, inputs: Mapping[str, Any], again: int) -> int | None:
+    """`again`: attempts of a model node that declares no retry."""
+    retry = retry_of(step)
+    attempts = 1 if retry is None else retry.attempts
     if isinstance(step, ModelNode):
-        return _model_bound(step, unit, attempts)
+        return _model_bound(step, unit, again if retry is None else attempts)
     if isinstance(step, WorkflowNode):
         if step.max_depth is not None:
             return None
         part = unit.includes.get(step.workflow)
-        inner = None if part is None else call_bound(part)
+        inner = None if part is None else call_bound(part, repetitions=again > 1)
         return None if inner is None else attempts * inner
-    inside = _total(_steps_in(step), unit, inputs)
+    inside = _total(_steps_in(step), unit, inputs, again)
     if not inside:
         return inside
     times = step.max if isinstance(step, LoopNode) else 1

@@ -53,7 +53,7 @@ class CandidateFlows:
     leaks: list[Leak] = field(default_factory=list)
     _flows: dict[Candidate, CandidateFlow | EditError] = field(default_factory=dict)
     _by_digest: dict[str, CandidateFlow] = field(default_factory=dict)
-    _bounds: dict[tuple[str, str], int | None] = field(default_factory=dict)
+    _bounds: dict[tuple[str, str, bool], int | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.base: AnyFlow = Flow.of(self.program.unit)
@@ -112,13 +112,19 @@ class CandidateFlows:
 
     def most(self, made: CandidateFlow, case: Case) -> int:
         """The calls after which a run is stopped: `bound`, and repetitions of lost connections."""
-        own = self._documented(made, case)
-        return self.bound(made, case) * (1 if own is None else MODEL_RETRY.attempts)
+        own = self._documented(made, case, repetitions=True)
+        again = MODEL_RETRY.attempts
+        if own is None:
+            return self.bound(made, case)
+        return min(own, again * self.calls_per_case) + again * self._judged
 
-    def _documented(self, made: CandidateFlow, case: Case) -> int | None:
-        key = (made.digest, case.id)
+    def _documented(
+        self, made: CandidateFlow, case: Case, *, repetitions: bool = False
+    ) -> int | None:
+        key = (made.digest, case.id, repetitions)
         if key not in self._bounds:
-            self._bounds[key] = call_bound(made.flow.unit, case.inputs)
+            unit = made.flow.unit
+            self._bounds[key] = call_bound(unit, case.inputs, repetitions=repetitions)
         return self._bounds[key]
 
     def item(self, case: Case, replicate: int) -> dict[str, Any]:

@@ -119,8 +119,8 @@ class CountedProposer:
 
     @property
     def dropped(self) -> int:
-        """How many of its answers and edits did not fit, where it counts them."""
-        return int(getattr(self.inner, "dropped", 0))
+        """How many of its answers and edits did not fit, where it counts them as `refused`."""
+        return int(getattr(self.inner, "refused", 0))
 
     async def propose(self, state: SearchState) -> Proposal:
         """See `Proposer`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Annotated, Any, Final
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -63,7 +64,13 @@ _LIST: Final[TypeAdapter[list[_AnyEdit]]] = TypeAdapter(list[_AnyEdit])
 
 def edits_schema() -> dict[str, Any]:
     """The JSON Schema of a list of edits."""
-    return _LIST.json_schema(by_alias=True)
+    made: dict[str, Any] = json.loads(_schema_text())
+    return made
+
+
+@cache
+def _schema_text() -> str:
+    return json.dumps(_LIST.json_schema(by_alias=True))
 
 
 def read_edits(given: str | Sequence[object]) -> tuple[Edit, ...]:

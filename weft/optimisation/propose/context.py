@@ -80,7 +80,9 @@ class ProposalContext(Protocol):
         ...
 
     def bound(self, candidate: Candidate, case: Case, replicate: int = 0) -> int:
-        """The most fresh model calls that `observe` could make of this now; 0 where it has run."""
+        """The most fresh model calls that `observe` could make of this now, repetitions of lost
+        connections included; 0 where it has run.
+        """
         ...
 
     async def observe(

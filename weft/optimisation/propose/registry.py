@@ -20,7 +20,9 @@ PROPOSERS: Final[dict[str, str]] = {
     "bootstrap": "bootstrap:BootstrapDemonstrations",
     "formats": "formats:MessageFormats",
     "instruct": "instruct:Instructions",
+    "optoprime": "optoprime:GraphFeedback",
     "paths": "paths:ParetoPaths",
+    "playbook": "curator:PlaybookCurator",
     "structure": "structure_rules:StructureRules",
     "tpe": "tpe:ParzenKnobs",
 }

@@ -5,8 +5,15 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from weft.optimisation.candidates import Candidate
 from weft.optimisation.edits import SetPrompt
-from weft.optimisation.options import EditOption
+from weft.optimisation.edits.draft import places
+from weft.optimisation.options import EditOption, baseline_of
+from weft.optimisation.propose.context import ProposalContext
+from weft.workflow.document.rewrite import plain_document
+
+PROMPT: Final = ".prompt"
+"""What the names of the knobs end with whose options are prompts."""
 
 _REFERENCE: Final = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _MOST_TEXT: Final = 8_000
@@ -20,6 +27,23 @@ def references(prompt: str) -> list[str]:
 def bare(prompt: str) -> str:
     """Only the references of a prompt, one on each line: a program that says nothing."""
     return "\n".join(references(prompt))
+
+
+def prompt_of(context: ProposalContext, candidate: Candidate, node: str) -> str | None:
+    """The prompt that a candidate gives to a node, whatever its other edits put around the node.
+
+    None where the node has none, or where the prompt fits only together with other edits.
+    """
+    settings = dict(candidate.settings)
+    alone = baseline_of(settings)  # type: ignore[arg-type]
+    knob = node + PROMPT
+    if knob in settings:
+        alone = alone.replace(knob, settings[knob])
+    if not context.allowed(alone):
+        return None
+    place = places(plain_document(context.flow(alone).document)).get(node)
+    prompt = None if place is None else place.raw.get("prompt")
+    return prompt if isinstance(prompt, str) else None
 
 
 def rewritten(node: str, old: str, text: object, label: str, why: str) -> EditOption | None:

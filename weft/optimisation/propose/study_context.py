@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import cache
 from typing import Any
 
 from weft.core.errors import InputError, ModelError
@@ -17,12 +18,14 @@ from weft.evaluation.case import Case
 from weft.optimisation.budget import RunGate
 from weft.optimisation.candidate_flows import CandidateFlow
 from weft.optimisation.candidates import Candidate
-from weft.optimisation.edits.patch import AnyFlow
+from weft.optimisation.edits.patch import AnyFlow, with_document
 from weft.optimisation.evaluator import CandidateRun, DocumentEvaluator, digest_of_run, unstored
 from weft.optimisation.propose.context import ObservedNode, ObservedRun
 from weft.optimisation.propose.observed import NodeObserver
 from weft.optimisation.result import Spend
-from weft.workflow import loads
+from weft.workflow import Flow, WorkflowDocument, loads
+from weft.workflow.document.rewrite import plain_document
+from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.models.factory import GivenModels, Models
 
 _ASKED = "proposer"
@@ -77,7 +80,7 @@ class StudyContext:
         flows = self._evaluator.flows
         made = flows.of(candidate)
         seen = self._evaluator.is_claimed(_seen(made, case, replicate))
-        return 0 if seen else flows.bound(made, case)
+        return 0 if seen else flows.most(made, case)
 
     async def observe(
         self, candidate: Candidate, cases: Sequence[Case], replicates: int = 1, first: int = 0
@@ -178,15 +181,19 @@ def _question(schema: Mapping[str, Any] | None, seed: int) -> AnyFlow:
     node: dict[str, Any] = {"model": _ASKED, "prompt": "{{ prompt }}", "seed": seed, "retry": 1}
     if schema is not None:
         node |= {"schema": dict(schema), "repair": 1}
-    made: AnyFlow = loads(
-        json.dumps(
-            {
-                "name": "proposal",
-                "inputs": {"prompt": "string"},
-                "models": {_ASKED: {"use": "openai", "model": _ASKED}},
-                "nodes": {"answer": node},
-                "outputs": {"answer": "{{ answer }}"},
-            }
-        )
-    )
-    return made
+    plain = _plain_question()
+    raw = plain_document(plain.document) | {"nodes": {"answer": node}}
+    return Flow.of(with_document(plain, WorkflowDocument.model_validate(raw)))
+
+
+@cache
+def _plain_question() -> Unit:
+    """A question without a schema: others differ in their node, and need no text to be read."""
+    document = {
+        "name": "proposal",
+        "inputs": {"prompt": "string"},
+        "models": {_ASKED: {"use": "openai", "model": _ASKED}},
+        "nodes": {"answer": {"model": _ASKED, "prompt": "{{ prompt }}"}},
+        "outputs": {"answer": "{{ answer }}"},
+    }
+    return loads(json.dumps(document)).unit

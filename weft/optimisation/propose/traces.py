@@ -6,7 +6,7 @@ The expected answer of a case is not shown; what a metric says of it stands in i
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from weft.core.errors import InputError
@@ -20,12 +20,19 @@ def minimal_subgraph(
 ) -> tuple[ObservedNode, ...]:
     """The nodes that `outputs` depend on, those included, in the order of `nodes`.
 
-    Source: the minimal subgraph of OptoPrime (Trace). Addresses that were not observed are left
-    out. Takes time linear in nodes and needs.
+    What is around others, such as a map, depends on them, and they on what it was given. Source:
+    the minimal subgraph of OptoPrime (Trace). Addresses that were not observed are left out. Takes
+    time linear in nodes and needs, for any depth of nesting that people write.
     """
-    needs: dict[str, set[str]] = {}
+    own: dict[str, set[str]] = {}
     for node in nodes:
-        needs.setdefault(node.node, set()).update(node.needs)
+        own.setdefault(node.node, set()).update(node.needs)
+    needs = {address: set(given) for address, given in own.items()}
+    for address in own:
+        for around in _around(address):
+            if around in own:
+                needs[around].add(address)
+                needs[address] |= own[around]
     found: set[str] = set()
     waiting = list(outputs)
     while waiting:
@@ -34,6 +41,12 @@ def minimal_subgraph(
             found.add(address)
             waiting += needs[address]
     return tuple(node for node in nodes if node.node in found)
+
+
+def _around(address: str) -> Iterator[str]:
+    """The addresses of the nodes that an address is inside of."""
+    while address := address.rpartition("/")[0]:
+        yield address
 
 
 def first_difference(run: ObservedRun, other: ObservedRun) -> ObservedNode | None:
