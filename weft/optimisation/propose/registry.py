@@ -19,8 +19,10 @@ PROPOSERS: Final[dict[str, str]] = {
     "aflow": "tree:StructureTree",
     "bootstrap": "bootstrap:BootstrapDemonstrations",
     "formats": "formats:MessageFormats",
+    "hypotheses": "hypotheses:Hypotheses",
     "instruct": "instruct:Instructions",
     "paths": "paths:ParetoPaths",
+    "reflect": "reflect:Reflection",
     "structure": "structure_rules:StructureRules",
     "tpe": "tpe:ParzenKnobs",
 }
