@@ -3,7 +3,8 @@
 The program is one model node, a function. Its seed prompt asks for the answer before the reasons.
 While a prompt has that sentence nothing else has an effect: neither other sentences nor the knobs
 `temperature` and `model`. Without it two of seven sentences and one of the knobs help. The sizes of
-the effects are those of the case `seed_trap`. The real proposers work behind the real search.
+the effects are those of the case `seed_trap`. Any change, with an effect or not, draws half of the
+cases anew. The real proposers work behind the real search.
 
 The scripted model of a study, with its quality `q`:
 
@@ -15,8 +16,8 @@ The scripted model of a study, with its quality `q`:
   takes the trap out, any other label adds its sentence; everything else, the trap too, stays.
 - A rewrite question without one: the model makes one draw as above, and rewrites by it.
 
-So both proposers get the same chance `q` for each rewrite. By construction: at `q` 0 no rewrite takes
-the trap out; the bare prompt of a restart has no trap, so a restart escapes whatever `q` is, if its
+So both proposers get the same chance `q` for each rewrite. By construction: at `q` 0 no rewrite
+takes the trap out; the bare prompt of a restart has no trap, so a restart escapes whatever `q` is, if its
 batch shows it; and `hypotheses` tries several rewrites of a batch, `reflect` one, for more calls.
 """
 
@@ -61,6 +62,8 @@ outputs: {{answer: "{{{{ answer }}}}"}}
 optimise:
   knobs: {{answer: {{prompt: true, temperature: [0.7], model: [other]}}}}
 """
+Node = tuple[str, object, object]
+"""Prompt, temperature and model of the node."""
 QUALITIES: Final = (0.0, 0.2, 0.8)
 SYSTEMS: Final[Mapping[str, ProposerLike]] = {
     "hypotheses": "hypotheses",
@@ -93,6 +96,7 @@ class TrapProgram:
         self.effects = {name: random.uniform(0.5, 0.8) for name in helpful}
         self._base = weft.loads(_TEXT)
         self._flows: dict[Candidate, Any] = {}
+        self._nodes: dict[Candidate, Node] = {}
         self._paid: set[object] = set()
         self.knobs = knob_options(declared_space(self._base.document))
         self.baseline = baseline_of(self.knobs)
@@ -150,17 +154,19 @@ class TrapProgram:
         self._paid.add(key)
         return int(fresh)
 
-    def _node(self, candidate: Candidate) -> tuple[str, object, object]:
-        raw = places(plain_document(self.flow(candidate).document))["answer"].raw
-        return str(raw["prompt"]), raw.get("temperature"), raw["model"]
+    def _node(self, candidate: Candidate) -> Node:
+        if candidate not in self._nodes:
+            raw = places(plain_document(self.flow(candidate).document))["answer"].raw
+            self._nodes[candidate] = (str(raw["prompt"]), raw.get("temperature"), raw["model"])
+        return self._nodes[candidate]
 
     def score(self, candidate: Candidate, case: str) -> float:
         """1 where the case is right. Half of the cases have random numbers that all share."""
-        active = self.active(candidate)
         random = Random(f"{self.seed}:{case}")
-        logit = _TRAPPED + random.gauss(0, _SPREAD) + sum(self._worth(each) for each in active)
+        logit = _TRAPPED + random.gauss(0, _SPREAD)
+        logit += sum(self._worth(each) for each in self.active(candidate))
         if random.random() < 0.5:
-            random = Random(f"{self.seed}:{case}:{active}")
+            random = Random(f"{self.seed}:{case}:{self._node(candidate)}")
         return float(random.random() < 1 / (1 + math.exp(-logit)))
 
     def _worth(self, name: str) -> float:

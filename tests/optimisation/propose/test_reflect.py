@@ -33,7 +33,10 @@ from weft.testing import FakeModel
 
 def writes(prompt: Any) -> Callable[[str, int], Any]:
     """Writes this prompt for the node `answer`, and nothing usable for the other one."""
-    return lambda question, _: {"why": "clear", "prompt": prompt if "Step answer" in question else 7}
+    return lambda question, _: {
+        "why": "clear",
+        "prompt": prompt if "Step answer" in question else 7,
+    }
 
 
 def proposal(own: PromptContext, state: SearchState | None = None, **options: Any) -> Proposal:
@@ -91,7 +94,9 @@ def test_nodes_take_turns_and_the_question_shows_what_the_node_depends_on() -> N
     assert "Node facts" in answer
     assert "Node answer" in answer
     assert "Feedback" in answer
-    assert "placeholders exactly as they are, and write no others: {{ thing }}, {{ facts }}" in answer
+    assert (
+        "placeholders exactly as they are, and write no others: {{ thing }}, {{ facts }}" in answer
+    )
 
 
 def measured_state(own: PromptContext) -> SearchState:
@@ -157,9 +162,7 @@ def test_what_is_no_prompt_for_the_node_is_dropped_and_counted(answer: Any) -> N
 
 def test_a_long_reason_is_cut_to_a_line() -> None:
     answer = {"why": "a\n\x1b[31m" + "b" * 9_000, "prompt": BETTER}
-    own = PromptContext(
-        lambda prompt, _: float("one word" in prompt), answer=lambda *_: answer
-    )
+    own = PromptContext(lambda prompt, _: float("one word" in prompt), answer=lambda *_: answer)
     (child,) = proposal(own).candidates
     (option,) = child.edits(state_of(own).baseline).values()
     assert len(option.why) <= 300  # type: ignore[attr-defined]
@@ -174,7 +177,7 @@ def test_without_a_model_there_is_no_candidate() -> None:
     assert asyncio.run(no_knobs.propose(state_of(own))) == Proposal([])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(
     st.integers(0, 40),
     st.integers(1, 5),
@@ -194,9 +197,7 @@ def test_calls_are_at_most_what_it_says_and_it_repeats_itself(
         state = state_of(own)
         for _ in range(blocks):
             state = block_of(measured_state(own), {state.baseline: [0.0, 0.0]})
-        made = Reflection(
-            own, state.knobs, cases=cases, attempts=attempts, most_calls=most_calls
-        )
+        made = Reflection(own, state.knobs, cases=cases, attempts=attempts, most_calls=most_calls)
         found = asyncio.run(made.propose(state))
         assert own.calls == found.calls <= made.calls - attempts  # one call a question here
         return found

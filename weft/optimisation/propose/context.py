@@ -94,8 +94,8 @@ class ProposalContext(Protocol):
     async def ask(
         self, prompt: str, *, schema: Mapping[str, Any] | None = None, attempt: int = 0
     ) -> Any:
-        """The answer of the study's proposer model: a text, or a value that fits `schema`. One call,
-        or two with a schema.
+        """The answer of the study's proposer model: a text, or a value that fits `schema`. One
+        call, or two with a schema.
 
         An equal prompt with another `attempt` is asked anew. Raises: `ModelError` where the model
         fails, or there is none.

@@ -82,14 +82,17 @@ async def asked_hypotheses(
 
 def _question(nodes: Mapping[str, PromptNode], runs: Sequence[ObservedRun], most: int) -> str:
     about = next(iter(nodes.values())).about
+    wanted = (
+        f"Answer with JSON: at most {most} different hypotheses, the likeliest first, each with a "
+        'label, the step ("node") at which it goes wrong, and the reason in one sentence.'
+    )
     parts = [
         "Some runs of a program went wrong. Say what may be wrong in the prompts of its steps.",
         f"The program: {about[:800]}",
         *(node.text for node in nodes.values()),
         f"Runs that went wrong:\n{runs_text(runs)}",
         "Labels:\n" + "\n".join(f"- {label}: {meaning}" for label, meaning in LABELS.items()),
-        f"Answer with JSON: at most {most} different hypotheses, the likeliest first, each with a "
-        'label, the step ("node") at which it goes wrong, and the reason in one sentence.',
+        wanted,
     ]
     return "\n\n".join(parts)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from random import Random
 
 from weft.optimisation.candidates import Candidate, Option
@@ -27,10 +27,11 @@ def reordered(
     knob: str,
     options: Sequence[Option],
     why: str,
+    known: Collection[Candidate],
     random: Random,
 ) -> Candidate | None:
     """`parent` with its first field last, where `knob` has that order; else with another of its
-    orders; None where none fits. The option has the label `field_order`.
+    orders; None where none fits, or all are `known`. The option has the label `field_order`.
     """
     node = knob.rpartition(".")[0]
     own = dict(parent.settings)[knob]
@@ -43,7 +44,7 @@ def reordered(
     for option in sorted(others, key=lambda each: each != edit):
         made = EditOption(option.edits, f"field_order: other fields first at {node}", why)
         child = parent.replace(knob, made)
-        if context.allowed(child):
+        if child not in known and context.allowed(child):
             return child
     return None
 

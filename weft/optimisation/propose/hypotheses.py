@@ -163,7 +163,9 @@ class Hypotheses:
         self.refused += dropped
         async with asyncio.TaskGroup() as group:
             asked = {
-                each: group.create_task(self._rewritten(parent, nodes[each.node], each, failing, step))
+                each: group.create_task(
+                    self._rewritten(parent, nodes[each.node], each, failing, step)
+                )
                 for each in found
                 if self._order(state, each) is None
             }
@@ -172,7 +174,8 @@ class Hypotheses:
         for each in found:
             knob = self._order(state, each)
             if knob is not None:
-                child = reordered(self._context, parent, knob, state.knobs[knob], each.text, random)
+                options = state.knobs[knob]
+                child = reordered(self._context, parent, knob, options, each.text, known, random)
                 self.refused += child is None
             else:
                 child = asked[each].result()

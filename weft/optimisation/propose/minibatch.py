@@ -51,9 +51,7 @@ def growth(old: Sequence[ObservedRun], new: Sequence[ObservedRun]) -> float:
     A case without an old score is left out; without a new one, it counts as 0.
     """
     before = {run.case.id: run.score for run in old if run.score is not None}
-    total = fsum(
-        (run.score or 0.0) - before[run.case.id] for run in new if run.case.id in before
-    )
+    total = fsum((run.score or 0.0) - before[run.case.id] for run in new if run.case.id in before)
     return total if abs(total) > _LEAST_GROWTH else 0.0
 
 
@@ -97,13 +95,9 @@ class ObservationBudget:
             count += 1
         before = self.context.calls
         async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(self._observed(each, cases[:count])) for each in candidates
-            ]
+            tasks = [group.create_task(self._observed(each, cases[:count])) for each in candidates]
         self.left -= self.context.calls - before
         return [task.result() for task in tasks]
 
-    async def _observed(
-        self, candidate: Candidate, cases: Sequence[Case]
-    ) -> Sequence[ObservedRun]:
+    async def _observed(self, candidate: Candidate, cases: Sequence[Case]) -> Sequence[ObservedRun]:
         return await self.context.observe(candidate, cases) if cases else ()

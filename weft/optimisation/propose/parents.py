@@ -69,7 +69,7 @@ def merged(better: Candidate, other: Candidate, baseline: Candidate) -> Candidat
 def merges(
     state: SearchState, front: Mapping[Candidate, int], random: Random
 ) -> Iterator[Candidate]:
-    """New merges of two members that both differ from the baseline, of some pairs in random order."""
+    """New merges of two members that both differ from the baseline; some pairs, in random order."""
     known, scores = set(measured(state)), mean_scores(state)
     pairs = list(combinations([each for each in front if each.edits(state.baseline)], 2))
     random.shuffle(pairs)

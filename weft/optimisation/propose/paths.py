@@ -13,12 +13,10 @@ from typing import Final
 from weft.core.errors import InputError
 from weft.optimisation.candidates import Candidate, KnobOptions, Proposal, SearchState
 from weft.optimisation.edits import Choose
-from weft.optimisation.edits.draft import places
 from weft.optimisation.options import EditOption
 from weft.optimisation.pareto_paths import PathNode, PathOption, pareto_paths
 from weft.optimisation.paths import choice_statistics, path_nodes
 from weft.optimisation.propose.context import ObservedRun, ProposalContext
-from weft.workflow.document.rewrite import plain_document
 
 _KIND: Final = ".choice"
 _PRIOR_CASES: Final = 2

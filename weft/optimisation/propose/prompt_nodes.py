@@ -99,8 +99,8 @@ async def asked_rewrite(
 def rewrite_question(node: PromptNode, runs: Sequence[ObservedRun], hypothesis: str = "") -> str:
     """Asks for another prompt of one node, in the light of some runs."""
     mend = (
-        f"Hypothesis: {hypothesis}\nRewrite the prompt so that this no longer goes wrong. Leave the "
-        "rest as it is."
+        f"Hypothesis: {hypothesis}\nRewrite the prompt so that this no longer goes wrong. Leave "
+        "the rest as it is."
         if hypothesis
         else "Find out from the feedback what goes wrong, and rewrite the prompt so that it no "
         "longer does. Keep what the feedback says of the task, and what works in all cases; do not "
@@ -110,7 +110,8 @@ def rewrite_question(node: PromptNode, runs: Sequence[ObservedRun], hypothesis: 
         "Write a better prompt for one step of a program.",
         f"The program: {node.about[:_MOST_SHOWN]}",
         node.text,
-        f"Runs of the program, as far as this step depends on them:\n{runs_text(runs, node.address)}",
+        "Runs of the program, as far as this step depends on them:\n"
+        + runs_text(runs, node.address),
         mend,
         "Keep these placeholders exactly as they are, and write no others: "
         + (", ".join(dict.fromkeys(references(node.prompt))) or "none"),
