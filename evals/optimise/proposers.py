@@ -17,8 +17,9 @@ The scripted model of a study, with its quality `q`:
 - A rewrite question without one: the model makes one draw as above, and rewrites by it.
 
 So both proposers get the same chance `q` for each rewrite. By construction: at `q` 0 no rewrite
-takes the trap out; the bare prompt of a restart has no trap, so a restart escapes whatever `q` is, if its
-batch shows it; and `hypotheses` tries several rewrites of a batch, `reflect` one, for more calls.
+takes the trap out; the bare prompt of a restart has no trap, so a restart escapes whatever `q` is,
+if its batch shows it; and `hypotheses` tries several rewrites of a batch, `reflect` one, for more
+calls. A model with a lasting blind spot, not seen in a share of studies, mixes `q` 0 and 1.
 """
 
 from __future__ import annotations
