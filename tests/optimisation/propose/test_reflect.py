@@ -229,26 +229,45 @@ def writer(request: ModelRequest) -> Any:
     return {"why": "clear", "prompt": prompt}
 
 
-@pytest.mark.parametrize("name", ["reflect", "hypotheses"])
-def test_a_study_finds_the_prompt_and_replays(name: str, tmp_path: Path) -> None:
-    place = str(tmp_path / "runs.sqlite")
-    asked = FakeModel(writer, model="writer")
-    programs = model(usual_gains)
-    found = weft.optimise_sync(
+def study(programs: FakeModel, asked: FakeModel, **named: Any) -> weft.StudyResult:
+    return weft.optimise_sync(
         weft.loads(FLOW),
         rows(),
         "exact",
         models={"small": programs},
-        proposers=[name],
         proposer_model=asked,
-        budget=4_000,
-        journal=place,
+        **named,
     )
-    assert found.verdict.kind == "improved", found.verdict.why
-    assert any(BETTER in str(edit.edits) for edit in found.best.edits)
+
+
+@pytest.mark.parametrize("name", ["reflect", "hypotheses"])
+def test_a_study_finds_the_prompt_and_replays_and_resumes(name: str, tmp_path: Path) -> None:
+    place = str(tmp_path / "runs.sqlite")
+    options: dict[str, Any] = {"proposers": [name], "budget": 1_200}
+    asked, programs = FakeModel(writer, model="writer"), model(usual_gains)
+    found = study(programs, asked, journal=place, **options)
+    assert any(BETTER in str(edit.edits) for edit in found.best.edits), found.verdict.why
     made = len(programs.requests), len(asked.requests)
+    assert found.spent.calls == sum(made)
     again = asyncio.run(replay_study(found.run, weft.loads(FLOW), journal=place))
-    assert again.best == found.best
-    assert again.verdict == found.verdict
-    assert again.spend == found.spend
+    assert (again.best, again.verdict, again.spend) == (found.best, found.verdict, found.spend)
+    assert (len(programs.requests), len(asked.requests)) == made
+
+    studies = list[Any]()
+
+    def stops(request: ModelRequest) -> Any:
+        """During the second question: of `hypotheses` one of three that are asked at once."""
+        if len(asked.requests) == 2:
+            studies[0].stop()
+        return writer(request)
+
+    asked, programs = FakeModel(stops, model="writer"), model(usual_gains)
+    part = study(programs, asked, journal=place, watch=studies.append, **options)
+    assert part.verdict.kind == "unfinished"
+    assert 2 <= len(asked.requests) <= made[1]
+    asked._script = writer  # type: ignore[assignment]
+    whole = study(programs, asked, journal=place, resume=part.run)
+    assert whole.best.edits_data == found.best.edits_data
+    assert whole.verdict.kind == found.verdict.kind
+    assert whole.spend == found.spend
     assert (len(programs.requests), len(asked.requests)) == made
