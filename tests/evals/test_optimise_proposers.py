@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
 
 from evals.optimise.proposers import (
+    QUALITIES,
     SENTENCES,
     SYSTEMS,
     TRAP,
@@ -92,9 +94,10 @@ def test_a_study_repeats_itself_within_its_budget(system: str) -> None:
 def test_who_never_names_the_trap_leaves_it_by_a_restart_only() -> None:
     studies = [trap_study(system, 0.0, 4) for system in SYSTEMS]
     assert [study.seen for study in studies] == [True, False, False]
+    every = [replace(study, q=q) for study in studies for q in QUALITIES]
     rows = {
         (row.case, row.system, row.metric): row.value
-        for row in proposer_rows(lambda _, numbers: [studies for _ in numbers], 0, 2)
+        for row in proposer_rows(lambda _, numbers: [every for _ in numbers], 0, 2)
     }
     assert rows["prompt_trap_q0", "reflect", "escaped_share"] == 0
     assert rows["prompt_trap_q0", "reflect", "trap_studies"] == 2
