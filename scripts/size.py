@@ -26,7 +26,7 @@ BUDGET: Final[dict[str, tuple[int, int]]] = {
     "weft/durability": (52, 9_200),
     "weft/engine": (40, 6_900),
     "weft/evaluation": (22, 3_000),
-    "weft/optimisation": (69, 10_700),
+    "weft/optimisation": (72, 10_800),
     "weft/planner": (45, 7_600),
     "weft/reasoning": (108, 14_300),
     "weft/serving": (194, 28_800),

@@ -18,19 +18,21 @@ from evals.engine.rows import Lookup, Row
 from evals.optimise.cases import PLANTED
 from evals.optimise.extra import front_share, race_gain, reuse_share
 from evals.optimise.figures import rows_of
+from evals.optimise.proposers import proposer_rows
 from evals.optimise.structures import structure_rows
 from evals.optimise.studies import SYSTEMS, Study, all_systems
 from evals.results import environment, title, write_results
 from evals.sectioned import arguments
 
 _STRUCTURES: Final = "structures"
+_PROPOSERS: Final = "proposers"
 
 
 def main() -> None:
     """Run the studies; print the table; write what was asked for."""
-    sections = [*PLANTED, _STRUCTURES]
+    sections = [*PLANTED, _STRUCTURES, _PROPOSERS]
     asked = arguments("optimise", "Searches on planted optima.", sections, _more)
-    cases = [case for case in asked.only if case != _STRUCTURES]
+    cases = [case for case in asked.only if case in PLANTED]
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # the processes are the parallelism
         os.environ.setdefault(name, "1")
     studies, extra = (12, 8) if asked.quick else (asked.studies, 40)
@@ -47,6 +49,8 @@ def main() -> None:
             print(f"{case} took {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
         rows = rows_of(found)
         rows += _extra_rows(pool.map, cases, asked.first_seed, extra) if cases else []
+        if _PROPOSERS in asked.only:
+            rows += proposer_rows(pool.map, asked.first_seed, studies)
     rows += structure_rows(extra) if _STRUCTURES in asked.only else []
     print(f"\n{title(about)}\n")
     print(_table(rows))
@@ -107,7 +111,7 @@ def _table(rows: list[Row]) -> str:
     lines += [
         f"{row.case} {row.system} {row.metric}: {row.value:.3f}"
         for row in rows
-        if row.case in ("structure", "formats")
+        if row.case in ("structure", "formats") or row.case.startswith("prompt_trap")
     ]
     return "\n".join(lines)
 

@@ -19,10 +19,12 @@ PROPOSERS: Final[dict[str, str]] = {
     "aflow": "tree:StructureTree",
     "bootstrap": "bootstrap:BootstrapDemonstrations",
     "formats": "formats:MessageFormats",
+    "hypotheses": "hypotheses:Hypotheses",
     "instruct": "instruct:Instructions",
     "optoprime": "optoprime:GraphFeedback",
     "paths": "paths:ParetoPaths",
     "playbook": "curator:PlaybookCurator",
+    "reflect": "reflect:Reflection",
     "structure": "structure_rules:StructureRules",
     "tpe": "tpe:ParzenKnobs",
 }
