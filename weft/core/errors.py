@@ -41,6 +41,7 @@ WeftError                    stage, node, retryable, hint
 │   ├── ToolResultError      the result does not fit the tool's declared type
 │   ├── ToolRaised           the tool's own code raised
 │   │   └── NotDone          the tool's own code says that nothing has happened  (retryable)
+│   │       └── ToolBreakerOpen    the circuit breaker of the tool refuses the call (retryable)
 │   ├── WorkerLost           a worker of a cluster was lost during the call     (retryable)
 │   ├── ToolDenied           a person did not approve the call
 │   └── ToolLimitError       time, memory or output limit of an isolated tool
@@ -49,6 +50,7 @@ WeftError                    stage, node, retryable, hint
 │   ├── ModelRequestError    the server refuses the request as it is
 │   │   └── ContextLengthExceeded    the prompt is longer than the model's context
 │   ├── ModelUnavailable     cannot connect, 5xx, or a stream that broke (retryable)
+│   │   └── ModelBreakerOpen     the circuit breaker of the model refuses the call (retryable)
 │   ├── ModelOverloaded      429 or 503, with the server's own delay     (retryable)
 │   ├── ModelTimeout         the answer was not complete within the request's time limit
 │   ├── ModelOutputError     the output does not fit the requested schema (retryable)
@@ -58,6 +60,7 @@ WeftError                    stage, node, retryable, hint
 │   ├── EngineMissing        no installed vLLM can do what was asked
 │   ├── SpecError            serving options that cannot work together
 │   └── StartError           the server did not start: the stage it reached, with its last lines
+├── BreakerOpen              a circuit breaker refuses a call; its two kinds are above   (retryable)
 └── InternalError            a bug in weft: please report it
 """
 
@@ -71,17 +74,18 @@ from weft.core.usage import Usage
 
 # fmt: off
 __all__ = [
-    "AgentError", "BudgetExceeded", "BuildError", "Cancelled", "CapabilityError", "CassetteMiss",
-    "ClusterError", "ContentMismatch", "ContentNotFound", "ContentTooLarge",
+    "AgentError", "BreakerOpen", "BudgetExceeded", "BuildError", "Cancelled", "CapabilityError",
+    "CassetteMiss", "ClusterError", "ContentMismatch", "ContentNotFound", "ContentTooLarge",
     "ContextLengthExceeded", "CycleError", "DeadlineExceeded", "DuplicateName", "EffectUnknown",
     "EngineMissing", "Failure", "InputError", "InternalError", "JoinError", "JoinUnsatisfied",
-    "LoopLimit", "MachineBusy", "ModelError", "ModelNotFound", "ModelOutputError",
-    "ModelOverloaded", "ModelRequestError", "ModelTimeout", "ModelUnavailable", "NodeFailed",
-    "NodeLimit", "NodeTimeout", "NotDone", "OutputTruncated", "PlacementError", "PlanError",
-    "ReasoningError", "RecursionLimit", "RouteError", "RunBusy", "RunError", "RunExists",
-    "SandboxError", "ServeError", "SourceError", "SpecError", "StartError", "StoreError",
-    "ToolArgumentError", "ToolDenied", "ToolError", "ToolLimitError", "ToolNotFound", "ToolRaised",
-    "ToolResultError", "TypeMismatch", "UnknownReference", "WeftError", "WorkerLost",
+    "LoopLimit", "MachineBusy", "ModelBreakerOpen", "ModelError", "ModelNotFound",
+    "ModelOutputError", "ModelOverloaded", "ModelRequestError", "ModelTimeout",
+    "ModelUnavailable", "NodeFailed", "NodeLimit", "NodeTimeout", "NotDone", "OutputTruncated",
+    "PlacementError", "PlanError", "ReasoningError", "RecursionLimit", "RouteError", "RunBusy",
+    "RunError", "RunExists", "SandboxError", "ServeError", "SourceError", "SpecError",
+    "StartError", "StoreError", "ToolArgumentError", "ToolBreakerOpen", "ToolDenied",
+    "ToolError", "ToolLimitError", "ToolNotFound", "ToolRaised", "ToolResultError",
+    "TypeMismatch", "UnknownReference", "WeftError", "WorkerLost",
 ]
 # fmt: on
 
@@ -336,6 +340,26 @@ class EffectUnknown(RunError):
     """A call that must not be repeated may or may not have been carried out; a person must say."""
 
 
+class BreakerOpen(WeftError):
+    """A circuit breaker refuses a call, which has not been made.
+
+    `retry_after_s`: in so many seconds it lets a call through; None: it tries one already.
+    """
+
+    retryable = True
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after_s: float | None = None,
+        hint: str | None = None,
+        node: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint, node=node)
+        self.retry_after_s = retry_after_s
+
+
 class ToolError(WeftError):
     """A tool call went wrong."""
 
@@ -362,6 +386,10 @@ class NotDone(ToolRaised):
     """The tool's own code says that nothing has happened: its call may be repeated."""
 
     retryable = True
+
+
+class ToolBreakerOpen(NotDone, BreakerOpen):
+    """The circuit breaker of a tool, or of its server, refuses the call."""
 
 
 class WorkerLost(ToolError):
@@ -401,6 +429,10 @@ class ModelUnavailable(ModelError):
     """The model cannot be reached, answered 5xx, or its stream broke off."""
 
     retryable = True
+
+
+class ModelBreakerOpen(ModelUnavailable, BreakerOpen):
+    """The circuit breaker of a model refuses the call."""
 
 
 class ModelOverloaded(ModelError):

@@ -35,7 +35,7 @@ from weft.workflow.document.spec.nodes import WorkflowNode
 from weft.workflow.document.unit import ONLY_PYTHON, DocumentOrigin, Unit
 from weft.workflow.flow.handle import InputHandles, NodeHandle, kinds_of
 from weft.workflow.flow.node_signatures import InputSignature
-from weft.workflow.flow.python_values import document_value, is_type, schema_of
+from weft.workflow.flow.python_values import breaker_value, document_value, is_type, schema_of
 from weft.workflow.flow.run_arguments import SETTINGS, FlowOptions, inputs_together, split_arguments
 from weft.workflow.flow.signatures import checked_as
 from weft.workflow.flow.views import FlowViews
@@ -397,11 +397,14 @@ class Flow(FlowViews, Generic[In, Out, P]):
         self._changes += 1
 
     def _declare_model(self, name: str, declared: Any) -> None:
-        if isinstance(declared, (str, Mapping)):
-            self._models[name] = declared
+        further = _with_plain_breaker(declared)
+        client = further.get("use") if isinstance(further, Mapping) else declared
+        if client is None or isinstance(client, str):
+            self._models[name] = further
             return
-        self._clients[name] = declared
-        self._models[name] = {"use": f"{ONLY_PYTHON}client", "model": declared.model}
+        self._clients[name] = client
+        made = {"use": f"{ONLY_PYTHON}client", "model": client.model}
+        self._models[name] = {**further, **made} if isinstance(further, Mapping) else made
 
     def _declare_tool(self, name: str, use: Any) -> None:
         if isinstance(use, Memory):
@@ -409,6 +412,9 @@ class Flow(FlowViews, Generic[In, Out, P]):
             self._functions[reference] = lambda: use
             self._tools[name] = {"memory": reference}
         else:
+            use = _with_plain_breaker(use)
+            if isinstance(use, Mapping) and callable(use.get("use")):
+                use = {**use, "use": self._reference(use["use"], as_tool=True)}
             self._tools[name] = self._reference(use) if callable(use) else use
 
     def _assembled(self) -> Unit:
@@ -470,6 +476,13 @@ class Flow(FlowViews, Generic[In, Out, P]):
         except ValidationError as error:
             defect = first_defect(error, raw)
             raise BuildError(defect.message, hint=defect.hint) from error
+
+
+def _with_plain_breaker(declared: Any) -> Any:
+    """A declaration whose breaker is plain data."""
+    if not isinstance(declared, Mapping) or "breaker" not in declared:
+        return declared
+    return {**declared, "breaker": breaker_value(declared["breaker"])}
 
 
 def _changes_of(flows: Iterable[AnyFlow]) -> dict[AnyFlow, int]:

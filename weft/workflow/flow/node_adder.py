@@ -182,7 +182,7 @@ class NodeAdder(ABC):
         """The declared name of a tool, which is declared if it is not yet."""
         reference = self._reference(tool, as_tool=True)
         for name, use in self._tools.items():
-            if use == reference:
+            if reference == (use.get("use") if isinstance(use, Mapping) else use):
                 return name
         name = tool.spec.name if isinstance(tool, Tool) else reference.rpartition(":")[2]
         name = free_name(name, self._tools)

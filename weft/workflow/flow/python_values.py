@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticUserError
 
 from weft.agents.tools import Tool
+from weft.core.breaker import Breaker
 from weft.core.budget import Budget
 from weft.core.errors import BuildError
 from weft.core.keywords import check_keywords, expect
@@ -239,6 +240,8 @@ def document_value(value: object, owner: object) -> Any:
     if isinstance(value, Budget):
         limits = {"tokens": value.tokens, "time": value.seconds, "money": value.money}
         return {key: limit for key, limit in limits.items() if limit is not None}
+    if isinstance(value, Breaker):
+        return breaker_value(value)
     if isinstance(value, Mapping):
         return {str(key): document_value(item, owner) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -249,6 +252,18 @@ def document_value(value: object, owner: object) -> Any:
         f"a workflow cannot hold {type(value).__name__}: {value!r}",
         hint="make it an input, or return it from a function (`flow.call`)",
     )
+
+
+def breaker_value(value: object) -> object:
+    """A `Breaker` as a mapping of a document; anything else as it is."""
+    if not isinstance(value, Breaker):
+        return value
+    return {
+        "failures": value.failures,
+        "within": value.within_s,
+        "after": value.after_s,
+        "successes": value.successes,
+    }
 
 
 def _literals(data: Any) -> Any:
