@@ -66,9 +66,9 @@ WeftError                    stage, node, retryable, hint
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
+from weft.core.failure import Failure, Stage
 from weft.core.foreign import ErrorCause, message_of
 from weft.core.usage import Usage
 
@@ -79,17 +79,15 @@ __all__ = [
     "ContextLengthExceeded", "CycleError", "DeadlineExceeded", "DuplicateName", "EffectUnknown",
     "EngineMissing", "Failure", "InputError", "InternalError", "JoinError", "JoinUnsatisfied",
     "LoopLimit", "MachineBusy", "ModelBreakerOpen", "ModelError", "ModelNotFound",
-    "ModelOutputError", "ModelOverloaded", "ModelRequestError", "ModelTimeout",
-    "ModelUnavailable", "NodeFailed", "NodeLimit", "NodeTimeout", "NotDone", "OutputTruncated",
-    "PlacementError", "PlanError", "ReasoningError", "RecursionLimit", "RouteError", "RunBusy",
-    "RunError", "RunExists", "SandboxError", "ServeError", "SourceError", "SpecError",
-    "StartError", "StoreError", "ToolArgumentError", "ToolBreakerOpen", "ToolDenied",
-    "ToolError", "ToolLimitError", "ToolNotFound", "ToolRaised", "ToolResultError",
-    "TypeMismatch", "UnknownReference", "WeftError", "WorkerLost",
+    "ModelOutputError", "ModelOverloaded", "ModelRequestError", "ModelTimeout", "ModelUnavailable",
+    "NodeFailed", "NodeLimit", "NodeTimeout", "NotDone", "OutputTruncated", "PlacementError",
+    "PlanError", "ReasoningError", "RecursionLimit", "RouteError", "RunBusy", "RunError",
+    "RunExists", "SandboxError", "ServeError", "SourceError", "SpecError", "StartError",
+    "StoreError", "ToolArgumentError", "ToolBreakerOpen", "ToolDenied", "ToolError",
+    "ToolLimitError", "ToolNotFound", "ToolRaised", "ToolResultError", "TypeMismatch",
+    "UnknownReference", "WeftError", "WorkerLost",
 ]
 # fmt: on
-
-Stage = Literal["build", "run", "tool", "model", "serve", "internal"]
 
 
 class WeftError(Exception):
@@ -113,12 +111,14 @@ class WeftError(Exception):
         hint: str | None = None,
         node: str | None = None,
         retryable: bool | None = None,
+        retry_after_s: float | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.node = node
         self.retryable = self.retryable if retryable is None else retryable
+        self.retry_after_s = retry_after_s
 
     def __str__(self) -> str:
         where = f"{self.node}: " if self.node else ""
@@ -128,20 +128,6 @@ class WeftError(Exception):
     def failure(self) -> Failure:
         """The error as a plain value, for outcomes, events and files."""
         return Failure(type(self).__name__, self.message, self.stage, self.retryable, self.hint)
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """An error as data: the fields of a `WeftError`, without the exception and its traceback."""
-
-    error: str
-    message: str
-    stage: Stage = "run"
-    retryable: bool = False
-    hint: str | None = None
-
-    def __str__(self) -> str:
-        return f"{self.error}: {self.message}" + (f" ({self.hint})" if self.hint else "")
 
 
 class BuildError(WeftError):
@@ -348,17 +334,6 @@ class BreakerOpen(WeftError):
 
     retryable = True
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        retry_after_s: float | None = None,
-        hint: str | None = None,
-        node: str | None = None,
-    ) -> None:
-        super().__init__(message, hint=hint, node=node)
-        self.retry_after_s = retry_after_s
-
 
 class ToolError(WeftError):
     """A tool call went wrong."""
@@ -439,17 +414,6 @@ class ModelOverloaded(ModelError):
     """The server is overloaded; `retry_after_s` is the delay it asks for, if it gave one."""
 
     retryable = True
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        retry_after_s: float | None = None,
-        hint: str | None = None,
-        node: str | None = None,
-    ) -> None:
-        super().__init__(message, hint=hint, node=node)
-        self.retry_after_s = retry_after_s
 
 
 class ModelTimeout(ModelError):

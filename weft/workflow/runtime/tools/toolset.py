@@ -111,7 +111,9 @@ class Toolset:
         self._guards: dict[str, BreakerGuard | None] = {}
         self._given_guards: dict[str, BreakerGuard | None] = {}
         self._started: set[tuple[Unit, str]] = set()
-        self._given = None if given is None else BreakerTools(given, self._given_guards.get)
+        self._given: ToolRunner | None = None
+        if given is not None:
+            self._given = BreakerTools(given, self._given_guards.get)
         self._given_specs = {spec.name: spec for spec in given.specs()} if given else {}
         self._toolbox = Toolbox()
         self._placement = placement or ToolPlacement(is_forced=True)
