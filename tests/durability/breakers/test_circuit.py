@@ -106,7 +106,7 @@ def end(breaker: CircuitBreaker, permit: Permit, how: str, now_s: float) -> Brea
     if how == "failed":
         return breaker.failed(permit, now_s)
     if how == "succeeded":
-        return breaker.succeeded(permit)
+        return breaker.succeeded(permit, now_s)
     breaker.release(permit)
     return None
 
@@ -126,7 +126,7 @@ def opened(settings: Breaker, now_s: float = 0.0) -> CircuitBreaker:
 def test_a_success_does_not_reset_the_window_and_time_does() -> None:
     breaker = CircuitBreaker(Breaker(failures=3, within_s=10))
     for second in (0, 4, 8):
-        breaker.succeeded(begin(breaker, second))
+        breaker.succeeded(begin(breaker, second), second)
         change = breaker.failed(begin(breaker, second), second)
     assert change == BreakerChange("open", 3, 60.0)
     slow = CircuitBreaker(Breaker(failures=3, within_s=10))
@@ -156,16 +156,29 @@ def test_a_call_from_before_says_nothing_of_a_trial() -> None:
     slow, late = begin(breaker, 0), begin(breaker, 0)
     breaker.failed(begin(breaker, 0), 0)
     trial = begin(breaker, 10)
-    assert breaker.succeeded(slow) is None
     assert breaker.failed(late, 11) is None
     assert begin(breaker, 11) == Refusal("half-open", 0, None)
-    assert breaker.succeeded(trial) == BreakerChange("closed", 1)
+    assert breaker.succeeded(slow, 11) is None
+    assert breaker.succeeded(trial, 12) == BreakerChange("closed", 1)
 
 
 def test_a_trial_that_says_nothing_makes_room_for_the_next() -> None:
     breaker = opened(Breaker(failures=1, after_s=10))
     breaker.release(begin(breaker, 10))
     assert isinstance(begin(breaker, 10), Permit)
+
+
+def test_those_that_wait_for_a_trial_come_back_in_turn() -> None:
+    settings = Breaker(failures=1, after_s=10, successes=3)
+    breaker = CircuitBreaker(settings)
+    breaker.succeeded(begin(breaker, 0.0), 2.0)  # calls take two seconds
+    breaker.failed(begin(breaker, 2.0), 2.0)
+    trial = begin(breaker, 12.0)
+    assert [begin(breaker, 12.0).retry_s for _ in range(5)] == [3.0, 6.0, 9.0, 9.0, 9.0]
+    for second in (14.0, 17.0, 20.0):  # each of the first makes the next trial call
+        breaker.succeeded(trial, second)
+        trial = begin(breaker, second + 1)
+    assert breaker.state == "closed", "before the others come"
 
 
 def test_an_open_breaker_of_an_earlier_process_is_open_here() -> None:

@@ -16,12 +16,15 @@ from weft.core.events import BreakerState
 
 _EARLY_S: Final = 0.001
 """A timer may ring so much too early; the call that it wakes is let through all the same."""
+_MARGIN: Final = 1.5
+"""Trial calls may take so much longer than the last call that succeeded."""
 
 
 class Permit(NamedTuple):
-    """The right to make one call, in the state number `epoch` of the breaker."""
+    """The right to make one call at `since_s`, in the state number `epoch` of the breaker."""
 
     epoch: int
+    since_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ class BreakerChange:
 class Refusal:
     """A call is refused by a breaker in `state`, which opened at `since_s`.
 
-    `retry_s`: in so many seconds it lets a call through; None: a trial call is under way.
+    `retry_s`: in so many seconds it may let a call through; None: nothing is known of that.
     """
 
     state: BreakerState
@@ -62,6 +65,8 @@ class CircuitBreaker:
         self._since_s = self._until_s = 0.0
         self._successes = 0
         self._trying = False
+        self._turned_away = 0
+        self._took_s = 0.0
         self._used = False
         self._lock = threading.Lock()
 
@@ -79,13 +84,24 @@ class CircuitBreaker:
                 change = self._enter("half-open")
             if self.state == "half-open":
                 if self._trying:
-                    return Refusal("half-open", self._since_s, None), None
+                    return Refusal("half-open", self._since_s, self._next_trial_s()), None
                 self._trying = True
-            return Permit(self._epoch), change
+            return Permit(self._epoch, now_s), change
 
-    def succeeded(self, permit: Permit) -> BreakerChange | None:
+    def _next_trial_s(self) -> float | None:
+        """When another call should come that is refused beside a trial call.
+
+        The first ones come one after another, as the next trial calls; all others when the breaker
+        has closed, if these succeed and take as long as calls did before.
+        """
+        self._turned_away += 1
+        left = self.settings.successes - self._successes
+        return min(self._turned_away, left) * self._took_s * _MARGIN or None
+
+    def succeeded(self, permit: Permit, now_s: float) -> BreakerChange | None:
         """The call ended well; counts only while trial calls are made."""
         with self._lock:
+            self._took_s = now_s - permit.since_s
             if not self._is_trial(permit):
                 return None
             self._trying = False
@@ -142,5 +158,5 @@ class CircuitBreaker:
         self.state = state
         self._epoch += 1
         self._failures.clear()
-        self._successes, self._trying = 0, False
+        self._successes, self._turned_away, self._trying = 0, 0, False
         return BreakerChange(state, count, self.settings.after_s if state == "open" else 0.0)

@@ -105,7 +105,7 @@ class BreakerGuard:
         elif verdict == "failed":
             if (change := breaker.failed(permit, self._clock.now())) is not None:
                 self._tell(change, f"{_failed(change, breaker.settings)}, the last with {error}")
-        elif (change := breaker.succeeded(permit)) is not None:
+        elif (change := breaker.succeeded(permit, self._clock.now())) is not None:
             self._tell(change, f"{_many(change.count, 'call')} succeeded")
 
     def postpone(self, error: WeftError) -> None:
@@ -124,10 +124,10 @@ class BreakerGuard:
     def _refused(self, refusal: Refusal) -> BreakerOpen:
         ago_s = self._clock.now() - refusal.since_s
         since = (self._clock.wall() - timedelta(seconds=ago_s)).isoformat(timespec="seconds")
-        if refusal.retry_s is None:
+        if refusal.state == "half-open":
             until = "one call is being tried"
         else:
-            until = f"the next call is tried in {refusal.retry_s:.3g} s"
+            until = f"the next call is tried in {refusal.retry_s or 0.0:.3g} s"
         error = (ModelBreakerOpen if self.guarded.kind == "model" else ToolBreakerOpen)(
             f"{self.guarded} is not called: its circuit breaker is open since {since}; {until}",
             retry_after_s=refusal.retry_s,
