@@ -67,7 +67,6 @@ def test_stages_follow_the_branches() -> None:
 
 def test_only_what_may_pass_by_itself_is_retryable() -> None:
     assert {cls.__name__ for cls in CLASSES if cls.retryable} == {
-        "BreakerOpen",
         "ToolBreakerOpen",
         "ModelBreakerOpen",
         "ClusterError",

@@ -60,7 +60,7 @@ WeftError                    stage, node, retryable, hint
 │   ├── EngineMissing        no installed vLLM can do what was asked
 │   ├── SpecError            serving options that cannot work together
 │   └── StartError           the server did not start: the stage it reached, with its last lines
-├── BreakerOpen              a circuit breaker refuses a call; its two kinds are above   (retryable)
+├── BreakerOpen              a circuit breaker refuses a call; its two kinds are above
 └── InternalError            a bug in weft: please report it
 """
 
@@ -111,14 +111,12 @@ class WeftError(Exception):
         hint: str | None = None,
         node: str | None = None,
         retryable: bool | None = None,
-        retry_after_s: float | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.node = node
         self.retryable = self.retryable if retryable is None else retryable
-        self.retry_after_s = retry_after_s
 
     def __str__(self) -> str:
         where = f"{self.node}: " if self.node else ""
@@ -327,12 +325,7 @@ class EffectUnknown(RunError):
 
 
 class BreakerOpen(WeftError):
-    """A circuit breaker refuses a call, which has not been made.
-
-    `retry_after_s`: in so many seconds it lets a call through; None: it tries one already.
-    """
-
-    retryable = True
+    """A circuit breaker refuses a call. `retry_after_s`: when it may let the next one through."""
 
 
 class ToolError(WeftError):
@@ -414,6 +407,17 @@ class ModelOverloaded(ModelError):
     """The server is overloaded; `retry_after_s` is the delay it asks for, if it gave one."""
 
     retryable = True
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after_s: float | None = None,
+        hint: str | None = None,
+        node: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint, node=node)
+        self.retry_after_s = retry_after_s
 
 
 class ModelTimeout(ModelError):

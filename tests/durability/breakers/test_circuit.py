@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.core.breaker import Breaker
-from weft.durability.breakers.circuit import BreakerChange, CircuitBreaker, Permit, Refusal
+from weft.durability.breakers.circuit import BreakerChange, BreakerRefusal, CircuitBreaker, Permit
 
 
 @dataclass
@@ -137,13 +137,13 @@ def test_a_success_does_not_reset_the_window_and_time_does() -> None:
 
 def test_a_refusal_says_since_when_and_until_when() -> None:
     breaker = opened(Breaker(failures=1, after_s=30), 5.0)
-    assert begin(breaker, 10.0) == Refusal("open", 5.0, 25.0)
+    assert begin(breaker, 10.0) == BreakerRefusal("open", 5.0, 25.0)
     trial, change = breaker.admit(35.0)
     assert isinstance(trial, Permit)
     assert change == BreakerChange("half-open")
-    assert begin(breaker, 36.0) == Refusal("half-open", 5.0, None)
+    assert begin(breaker, 36.0) == BreakerRefusal("half-open", 5.0, None)
     assert breaker.failed(trial, 40.0) == BreakerChange("open", 1, 30.0)
-    assert begin(breaker, 41.0) == Refusal("open", 5.0, 29.0)
+    assert begin(breaker, 41.0) == BreakerRefusal("open", 5.0, 29.0)
 
 
 def test_a_timer_that_rings_a_hair_early_is_on_time() -> None:
@@ -157,7 +157,7 @@ def test_a_call_from_before_says_nothing_of_a_trial() -> None:
     breaker.failed(begin(breaker, 0), 0)
     trial = begin(breaker, 10)
     assert breaker.failed(late, 11) is None
-    assert begin(breaker, 11) == Refusal("half-open", 0, None)
+    assert begin(breaker, 11) == BreakerRefusal("half-open", 0, None)
     assert breaker.succeeded(slow, 11) is None
     assert breaker.succeeded(trial, 12) == BreakerChange("closed", 1)
 
@@ -184,12 +184,12 @@ def test_those_that_wait_for_a_trial_come_back_in_turn() -> None:
 def test_an_open_breaker_of_an_earlier_process_is_open_here() -> None:
     breaker = CircuitBreaker(Breaker(after_s=60))
     breaker.restore(100.0, 20.0)
-    assert begin(breaker, 101.0) == Refusal("open", 100.0, 19.0)
+    assert begin(breaker, 101.0) == BreakerRefusal("open", 100.0, 19.0)
     breaker.restore(101.0, 60.0)  # it is not fresh any more
-    assert begin(breaker, 101.0) == Refusal("open", 100.0, 19.0)
+    assert begin(breaker, 101.0) == BreakerRefusal("open", 100.0, 19.0)
     other = CircuitBreaker(Breaker(after_s=60))
     other.restore(0.0, 10_000.0)  # a clock that was set
-    assert begin(other, 0.0) == Refusal("open", 0.0, 60.0)
+    assert begin(other, 0.0) == BreakerRefusal("open", 0.0, 60.0)
     told = CircuitBreaker(Breaker(failures=2))
     told.failed(begin(told, 0), 0)
     told.restore(1.0, 20.0)

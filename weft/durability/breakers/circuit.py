@@ -40,7 +40,7 @@ class BreakerChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class BreakerRefusal:
     """A call is refused by a breaker in `state`, which opened at `since_s`.
 
     `retry_s`: in so many seconds it may let a call through; None: nothing is known of that.
@@ -70,7 +70,7 @@ class CircuitBreaker:
         self._used = False
         self._lock = threading.Lock()
 
-    def admit(self, now_s: float) -> tuple[Permit | Refusal, BreakerChange | None]:
+    def admit(self, now_s: float) -> tuple[Permit | BreakerRefusal, BreakerChange | None]:
         """The permit of a call that is to begin now, or its refusal; and the change that it makes.
 
         Each permit is given back to `succeeded`, `failed` or `release`, once.
@@ -80,11 +80,11 @@ class CircuitBreaker:
             if self.state == "open":
                 left_s = self._until_s - now_s
                 if left_s > _EARLY_S:
-                    return Refusal("open", self._since_s, left_s), None
+                    return BreakerRefusal("open", self._since_s, left_s), None
                 change = self._enter("half-open")
             if self.state == "half-open":
                 if self._trying:
-                    return Refusal("half-open", self._since_s, self._next_trial_s()), None
+                    return BreakerRefusal("half-open", self._since_s, self._next_trial_s()), None
                 self._trying = True
             return Permit(self._epoch, now_s), change
 

@@ -16,7 +16,7 @@ from weft.core.error_names import status_of
 from weft.core.errors import BreakerOpen, ModelBreakerOpen, ToolBreakerOpen, WeftError
 from weft.core.foreign import TRANSIENT_STATUSES, ErrorCause, cause_of
 from weft.core.ports.clock import Clock, SystemClock
-from weft.durability.breakers.circuit import BreakerChange, CircuitBreaker, Permit, Refusal
+from weft.durability.breakers.circuit import BreakerChange, BreakerRefusal, CircuitBreaker, Permit
 from weft.engine.scheduler.effects import EFFECTS
 
 Verdict = Literal["failed", "answered", "nothing"]
@@ -93,7 +93,7 @@ class BreakerGuard:
         permit, change = self.breaker.admit(self._clock.now())
         if change is not None:
             self._tell(change, "a call is made to see whether it succeeds")
-        if isinstance(permit, Refusal):
+        if isinstance(permit, BreakerRefusal):
             raise self._refused(permit)
         return permit
 
@@ -121,7 +121,7 @@ class BreakerGuard:
     def _tell(self, change: BreakerChange, reason: str) -> None:
         self._on_change(self.guarded, change, reason)
 
-    def _refused(self, refusal: Refusal) -> BreakerOpen:
+    def _refused(self, refusal: BreakerRefusal) -> BreakerOpen:
         ago_s = self._clock.now() - refusal.since_s
         since = (self._clock.wall() - timedelta(seconds=ago_s)).isoformat(timespec="seconds")
         if refusal.state == "half-open":
@@ -130,9 +130,9 @@ class BreakerGuard:
             until = f"the next call is tried in {refusal.retry_s or 0.0:.3g} s"
         error = (ModelBreakerOpen if self.guarded.kind == "model" else ToolBreakerOpen)(
             f"{self.guarded} is not called: its circuit breaker is open since {since}; {until}",
-            retry_after_s=refusal.retry_s,
             hint="a `retry` waits for it, and `fallback` goes on without it",
         )
+        error.retry_after_s = refusal.retry_s
         error.cause = ErrorCause(retry_after_s=refusal.retry_s)
         return error
 

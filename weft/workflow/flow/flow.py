@@ -32,10 +32,10 @@ from weft.workflow.document.spec.declarations import InputSpec
 from weft.workflow.document.spec.defects import first_defect
 from weft.workflow.document.spec.document import walk
 from weft.workflow.document.spec.nodes import WorkflowNode
-from weft.workflow.document.unit import ONLY_PYTHON, DocumentOrigin, Unit
+from weft.workflow.document.unit import DocumentOrigin, Unit
 from weft.workflow.flow.handle import InputHandles, NodeHandle, kinds_of
 from weft.workflow.flow.node_signatures import InputSignature
-from weft.workflow.flow.python_values import breaker_value, document_value, is_type, schema_of
+from weft.workflow.flow.python_values import document_value, is_type, schema_of
 from weft.workflow.flow.run_arguments import SETTINGS, FlowOptions, inputs_together, split_arguments
 from weft.workflow.flow.signatures import checked_as
 from weft.workflow.flow.views import FlowViews
@@ -147,7 +147,6 @@ class Flow(FlowViews, Generic[In, Out, P]):
         self._limits = {key: document_value(value, self) for key, value in limits.items()}
         self._inputs: dict[str, Any] = {}
         self._outputs: dict[str, Any] = {}
-        self._models: dict[str, Any] = {}
         self._origin: DocumentOrigin | None = None
         self._root = self._folder
         self._unit: Unit | None = None
@@ -396,27 +395,6 @@ class Flow(FlowViews, Generic[In, Out, P]):
         self._unit = None
         self._changes += 1
 
-    def _declare_model(self, name: str, declared: Any) -> None:
-        further = _with_plain_breaker(declared)
-        client = further.get("use") if isinstance(further, Mapping) else declared
-        if client is None or isinstance(client, str):
-            self._models[name] = further
-            return
-        self._clients[name] = client
-        made = {"use": f"{ONLY_PYTHON}client", "model": client.model}
-        self._models[name] = {**further, **made} if isinstance(further, Mapping) else made
-
-    def _declare_tool(self, name: str, use: Any) -> None:
-        if isinstance(use, Memory):
-            reference = f"{ONLY_PYTHON}{name}"
-            self._functions[reference] = lambda: use
-            self._tools[name] = {"memory": reference}
-        else:
-            use = _with_plain_breaker(use)
-            if isinstance(use, Mapping) and callable(use.get("use")):
-                use = {**use, "use": self._reference(use["use"], as_tool=True)}
-            self._tools[name] = self._reference(use) if callable(use) else use
-
     def _assembled(self) -> Unit:
         units: dict[AnyFlow, Unit] = {}
         self._assemble(units)
@@ -476,13 +454,6 @@ class Flow(FlowViews, Generic[In, Out, P]):
         except ValidationError as error:
             defect = first_defect(error, raw)
             raise BuildError(defect.message, hint=defect.hint) from error
-
-
-def _with_plain_breaker(declared: Any) -> Any:
-    """A declaration whose breaker is plain data."""
-    if not isinstance(declared, Mapping) or "breaker" not in declared:
-        return declared
-    return {**declared, "breaker": breaker_value(declared["breaker"])}
 
 
 def _changes_of(flows: Iterable[AnyFlow]) -> dict[AnyFlow, int]:

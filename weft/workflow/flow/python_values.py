@@ -240,8 +240,6 @@ def document_value(value: object, owner: object) -> Any:
     if isinstance(value, Budget):
         limits = {"tokens": value.tokens, "time": value.seconds, "money": value.money}
         return {key: limit for key, limit in limits.items() if limit is not None}
-    if isinstance(value, Breaker):
-        return breaker_value(value)
     if isinstance(value, Mapping):
         return {str(key): document_value(item, owner) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -254,8 +252,33 @@ def document_value(value: object, owner: object) -> Any:
     )
 
 
-def breaker_value(value: object) -> object:
-    """A `Breaker` as a mapping of a document; anything else as it is."""
+def model_declaration(declared: Any) -> tuple[Any, Any]:
+    """A model as a document declares it, and its client where the program has made that."""
+    declared = _with_plain_breaker(declared)
+    client = declared.get("use") if isinstance(declared, Mapping) else declared
+    if client is None or isinstance(client, str):
+        return declared, None
+    further = declared if isinstance(declared, Mapping) else {}
+    return {**further, "use": f"{ONLY_PYTHON}client", "model": client.model}, client
+
+
+def tool_declaration(use: Any, reference: Callable[..., str]) -> Any:
+    """A tool as a document declares it; `reference` names a function of the program."""
+    if not isinstance(use, Mapping):
+        return reference(use) if callable(use) else use
+    use = _with_plain_breaker(use)
+    function = use.get("use")
+    return {**use, "use": reference(function, as_tool=True)} if callable(function) else use
+
+
+def _with_plain_breaker(declared: Any) -> Any:
+    """`declared` with its breaker, if it has one, as plain data."""
+    if not isinstance(declared, Mapping) or "breaker" not in declared:
+        return declared
+    return {**declared, "breaker": _plain_breaker(declared["breaker"])}
+
+
+def _plain_breaker(value: Any) -> Any:
     if not isinstance(value, Breaker):
         return value
     return {
