@@ -392,6 +392,9 @@ def test_a_tool_declares_its_own() -> None:
     flow.output(r=flow.map(range_of(4), lambda i: flow.tool(fetch, i=i, default=0), width=1))
     clock.run(flow.run(clock=clock))
     assert len(server.calls) == 2
+    other = FakeClock()
+    other.run(flow.run(clock=other, tools=weft.Toolbox(fetch)))
+    assert len(server.calls) == 4, "also where the program gives its tools"
     assert fetch.breaker == weft.Breaker(failures=2, after_s=10)
     for wrong, message in ({"failures": 0}, "failures of a breaker"), ({"afer": 1}, "did you mean"):
         with pytest.raises(BuildError, match=message):

@@ -15,7 +15,7 @@ from weft.agents.tools.approval import (
     call_approved,
     needs_approval,
 )
-from weft.agents.tools.toolbox import ToolSettings
+from weft.agents.tools.toolbox import ToolSettings, breaker_of
 from weft.core.breaker import Breaker
 from weft.core.errors import BuildError, ToolNotFound
 from weft.core.ports import BoundTool, ToolRunner, bound
@@ -351,8 +351,10 @@ class Toolset:
 
     def _lookup(self, unit: Unit, text: str, on: str | None) -> BoundTool:
         if self._given is not None and _short(text) in self._given_specs:
-            self._given_guards[_short(text)] = self._guard(unit, text, owner=self._given_own)
-            return partial(self._given.call, _short(text))
+            name, own = _short(text), self._given_own
+            assert own is not None
+            self._given_guards[name] = self._guard(unit, text, breaker_of(own, name), own)
+            return partial(self._given.call, name)
         source = source_of(unit, text)
         if source is not None:
             return partial(self._call_source, unit, *source)
