@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -416,3 +417,22 @@ def test_what_is_kept_about_a_node_does_not_depend_on_it(tmp_path: Path) -> None
         clock.run(flow.run(models=models, clock=clock, journal=journal, listeners=[events.append]))
         digests += [each.digest for each in events if isinstance(each, NodeStarted)]
     assert len(set(digests)) == 1
+
+
+def test_a_server_that_does_not_start_is_not_started_again(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text("raise SystemExit(3)\n")
+    text = f"""
+name: f
+tools:
+  shop: {{mcp: {{command: [{sys.executable}, {tmp_path / "server.py"}]}}, breaker: 2}}
+nodes:
+  a: {{map: [1, 2, 3, 4, 5], width: 1, do: {{tool: shop.buy, with: {{}}, default: 0}}}}
+outputs: {{r: "{{{{ a }}}}"}}
+"""
+    events: list[Any] = []
+    flow = weft.loads(text, str(tmp_path / "f.yaml"))
+    result = flow.run_sync(listeners=[events.append], durability="none")
+    assert result.outputs == {"r": [0] * 5}
+    assert [state for state, _ in changes(events)] == ["open"]
+    errors = [each.failure.error for each in result.outcomes.values() if each.failure is not None]
+    assert errors.count("ToolBreakerOpen") == 3
