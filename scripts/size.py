@@ -23,7 +23,7 @@ BUDGET: Final[dict[str, tuple[int, int]]] = {
     "weft/cluster": (22, 4_000),
     "weft/core": (52, 7_000),
     "weft/decoding": (152, 24_700),
-    "weft/durability": (52, 9_200),
+    "weft/durability": (56, 9_500),
     "weft/engine": (40, 6_900),
     "weft/evaluation": (22, 3_000),
     "weft/optimisation": (72, 10_800),

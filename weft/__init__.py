@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from weft.agents.tools import Batch, Isolation, Tool, Toolbox, ToolContext, tool
     from weft.agents.tools.declaration import tool_from_schema
     from weft.cluster.settings import Ray
+    from weft.core.breaker import Breaker
     from weft.core.budget import Budget
     from weft.core.call_context import idempotency_key
     from weft.core.content import Audio, File, Image
@@ -73,6 +74,7 @@ _NAMES = {
     "weft.agents.tools": "Batch Isolation Tool ToolContext Toolbox tool",
     "weft.agents.tools.declaration": "tool_from_schema",
     "weft.cluster.settings": "Ray",
+    "weft.core.breaker": "Breaker",
     "weft.core.budget": "Budget",
     "weft.core.call_context": "idempotency_key",
     "weft.core.content": "Audio File Image",
@@ -114,6 +116,7 @@ __all__ = [
     "AskSettings",
     "Audio",
     "Batch",
+    "Breaker",
     "Budget",
     "Case",
     "CodeSandbox",

@@ -11,6 +11,7 @@
 """
 
 from weft.core.events import (
+    BreakerChanged,
     BudgetReached,
     CacheMissed,
     Event,
@@ -40,6 +41,7 @@ from weft.core.events import (
 )
 
 __all__ = [
+    "BreakerChanged",
     "BudgetReached",
     "CacheMissed",
     "Event",

@@ -67,6 +67,8 @@ def test_stages_follow_the_branches() -> None:
 
 def test_only_what_may_pass_by_itself_is_retryable() -> None:
     assert {cls.__name__ for cls in CLASSES if cls.retryable} == {
+        "ToolBreakerOpen",
+        "ModelBreakerOpen",
         "ClusterError",
         "WorkerLost",
         "NodeTimeout",

@@ -10,6 +10,7 @@ import pytest
 from weft.core import events
 from weft.core.errors import NodeTimeout
 from weft.core.events import (
+    BreakerChanged,
     BudgetReached,
     CacheMissed,
     Event,
@@ -61,6 +62,7 @@ SAMPLES: list[Event] = [
     NodeRerouted(A, NodeId("b"), FAILED, 0.8),
     HumanAsked(A, "ok?", {"type": "boolean"}, 0.9),
     HumanAnswered(A, 1.0),
+    BreakerChanged(A, "tool", "search", "open", 1.05, "flow", "2026-01-01", "5 calls failed"),
     BudgetReached(None, "all spent", True, 1.1),
     NodeFinished(A, Outcome("failed", None, FAILED, 2), 1.2),
     RunMeasured(0.5, 0.1, 2, None, {"a": (2, 0.01)}, {"a": 0.2}, 1.25),

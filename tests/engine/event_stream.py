@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from weft.core.events import (
+    BreakerChanged,
     BudgetReached,
     CacheMissed,
     Event,
@@ -106,6 +107,7 @@ class Replay:
                 | NodeDecoded()
                 | NodeDenoised()
                 | NodeRepairing()
+                | BreakerChanged()
             ):
                 # also while code unwinds
                 assert event.node in self.infos

@@ -54,6 +54,13 @@ def is_any_of(error: errors.WeftError, names: tuple[str | int, ...]) -> bool:
     return own or matches(_cause(error), names)
 
 
+def status_of(error: BaseException) -> int | None:
+    """The HTTP status that `error`, or the exception behind it, stands for."""
+    if not isinstance(error, errors.WeftError):
+        return cause_of(error).status
+    return _cause(error).status
+
+
 def _cause(error: errors.WeftError) -> ErrorCause:
     if error.cause is not None:
         return error.cause

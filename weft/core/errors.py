@@ -41,6 +41,7 @@ WeftError                    stage, node, retryable, hint
 │   ├── ToolResultError      the result does not fit the tool's declared type
 │   ├── ToolRaised           the tool's own code raised
 │   │   └── NotDone          the tool's own code says that nothing has happened  (retryable)
+│   │       └── ToolBreakerOpen    the circuit breaker of the tool refuses the call (retryable)
 │   ├── WorkerLost           a worker of a cluster was lost during the call     (retryable)
 │   ├── ToolDenied           a person did not approve the call
 │   └── ToolLimitError       time, memory or output limit of an isolated tool
@@ -49,6 +50,7 @@ WeftError                    stage, node, retryable, hint
 │   ├── ModelRequestError    the server refuses the request as it is
 │   │   └── ContextLengthExceeded    the prompt is longer than the model's context
 │   ├── ModelUnavailable     cannot connect, 5xx, or a stream that broke (retryable)
+│   │   └── ModelBreakerOpen     the circuit breaker of the model refuses the call (retryable)
 │   ├── ModelOverloaded      429 or 503, with the server's own delay     (retryable)
 │   ├── ModelTimeout         the answer was not complete within the request's time limit
 │   ├── ModelOutputError     the output does not fit the requested schema (retryable)
@@ -58,34 +60,34 @@ WeftError                    stage, node, retryable, hint
 │   ├── EngineMissing        no installed vLLM can do what was asked
 │   ├── SpecError            serving options that cannot work together
 │   └── StartError           the server did not start: the stage it reached, with its last lines
+├── BreakerOpen              a circuit breaker refuses a call; its two kinds are above
 └── InternalError            a bug in weft: please report it
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
+from weft.core.failure import Failure, Stage
 from weft.core.foreign import ErrorCause, message_of
 from weft.core.usage import Usage
 
 # fmt: off
 __all__ = [
-    "AgentError", "BudgetExceeded", "BuildError", "Cancelled", "CapabilityError", "CassetteMiss",
-    "ClusterError", "ContentMismatch", "ContentNotFound", "ContentTooLarge",
+    "AgentError", "BreakerOpen", "BudgetExceeded", "BuildError", "Cancelled", "CapabilityError",
+    "CassetteMiss", "ClusterError", "ContentMismatch", "ContentNotFound", "ContentTooLarge",
     "ContextLengthExceeded", "CycleError", "DeadlineExceeded", "DuplicateName", "EffectUnknown",
     "EngineMissing", "Failure", "InputError", "InternalError", "JoinError", "JoinUnsatisfied",
-    "LoopLimit", "MachineBusy", "ModelError", "ModelNotFound", "ModelOutputError",
-    "ModelOverloaded", "ModelRequestError", "ModelTimeout", "ModelUnavailable", "NodeFailed",
-    "NodeLimit", "NodeTimeout", "NotDone", "OutputTruncated", "PlacementError", "PlanError",
-    "ReasoningError", "RecursionLimit", "RouteError", "RunBusy", "RunError", "RunExists",
-    "SandboxError", "ServeError", "SourceError", "SpecError", "StartError", "StoreError",
-    "ToolArgumentError", "ToolDenied", "ToolError", "ToolLimitError", "ToolNotFound", "ToolRaised",
-    "ToolResultError", "TypeMismatch", "UnknownReference", "WeftError", "WorkerLost",
+    "LoopLimit", "MachineBusy", "ModelBreakerOpen", "ModelError", "ModelNotFound",
+    "ModelOutputError", "ModelOverloaded", "ModelRequestError", "ModelTimeout", "ModelUnavailable",
+    "NodeFailed", "NodeLimit", "NodeTimeout", "NotDone", "OutputTruncated", "PlacementError",
+    "PlanError", "ReasoningError", "RecursionLimit", "RouteError", "RunBusy", "RunError",
+    "RunExists", "SandboxError", "ServeError", "SourceError", "SpecError", "StartError",
+    "StoreError", "ToolArgumentError", "ToolBreakerOpen", "ToolDenied", "ToolError",
+    "ToolLimitError", "ToolNotFound", "ToolRaised", "ToolResultError", "TypeMismatch",
+    "UnknownReference", "WeftError", "WorkerLost",
 ]
 # fmt: on
-
-Stage = Literal["build", "run", "tool", "model", "serve", "internal"]
 
 
 class WeftError(Exception):
@@ -124,20 +126,6 @@ class WeftError(Exception):
     def failure(self) -> Failure:
         """The error as a plain value, for outcomes, events and files."""
         return Failure(type(self).__name__, self.message, self.stage, self.retryable, self.hint)
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """An error as data: the fields of a `WeftError`, without the exception and its traceback."""
-
-    error: str
-    message: str
-    stage: Stage = "run"
-    retryable: bool = False
-    hint: str | None = None
-
-    def __str__(self) -> str:
-        return f"{self.error}: {self.message}" + (f" ({self.hint})" if self.hint else "")
 
 
 class BuildError(WeftError):
@@ -336,6 +324,10 @@ class EffectUnknown(RunError):
     """A call that must not be repeated may or may not have been carried out; a person must say."""
 
 
+class BreakerOpen(WeftError):
+    """A circuit breaker refuses a call. `retry_after_s`: when it may let the next one through."""
+
+
 class ToolError(WeftError):
     """A tool call went wrong."""
 
@@ -362,6 +354,10 @@ class NotDone(ToolRaised):
     """The tool's own code says that nothing has happened: its call may be repeated."""
 
     retryable = True
+
+
+class ToolBreakerOpen(NotDone, BreakerOpen):
+    """The circuit breaker of a tool, or of its server, refuses the call."""
 
 
 class WorkerLost(ToolError):
@@ -401,6 +397,10 @@ class ModelUnavailable(ModelError):
     """The model cannot be reached, answered 5xx, or its stream broke off."""
 
     retryable = True
+
+
+class ModelBreakerOpen(ModelUnavailable, BreakerOpen):
+    """The circuit breaker of a model refuses the call."""
 
 
 class ModelOverloaded(ModelError):

@@ -22,6 +22,7 @@ SUBSTITUTES: Final[tuple[Via, ...]] = ("default", "fallback")
 """Replacements for the result of a failed node; a cached result is an ordinary success."""
 RunStatus = Literal["succeeded", "partial", "failed", "cancelled", "asking"]
 """`asking`: this process has left the run, which waits for a person. No journal records it."""
+BreakerState = Literal["closed", "open", "half-open"]
 JoinMode = Literal["all", "any", "quorum", "first_valid", "best_effort"]
 
 
@@ -298,6 +299,29 @@ class HumanAnswered:
 
 
 @dataclass(frozen=True, slots=True)
+class BreakerChanged:
+    """A call of `node` has brought a circuit breaker into `state`.
+
+    closed      calls are made
+    open        calls are refused until `retry_at`, a UTC time in ISO 8601
+    half-open   one call at a time is made, to see whether it succeeds
+
+    `kind` and `name` are those of what is called, a `tool`, a `server` of tools or a `model`, as
+    `workflow` declares it. Other runs of the process share the breaker: they have no event of it.
+    `reason` is a sentence part, for people.
+    """
+
+    node: NodeId
+    kind: Literal["tool", "server", "model"]
+    name: str
+    state: BreakerState
+    at_s: float
+    workflow: str = ""
+    retry_at: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class BudgetReached:
     """A budget is spent. `scope` is the node that owns it, or None for the run's."""
 
@@ -382,6 +406,7 @@ Event = (
     | NodeRerouted
     | HumanAsked
     | HumanAnswered
+    | BreakerChanged
     | BudgetReached
     | NodeFinished
     | RunMeasured

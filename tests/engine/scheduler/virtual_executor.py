@@ -60,6 +60,10 @@ class _Context:
         return self.state.node.id
 
     @property
+    def timed_out(self) -> bool:
+        return False
+
+    @property
     def scope(self) -> NodeId:
         return attempt(self.node, max(1, self.attempt))
 

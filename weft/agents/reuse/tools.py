@@ -12,7 +12,8 @@ from typing import Any, Final
 from weft.agents.reuse.fusion import CallFusion, SharedCall
 from weft.agents.tools.approval import ApprovalRule
 from weft.agents.tools.context import current_sink
-from weft.agents.tools.toolbox import resource_of, settings_of
+from weft.agents.tools.toolbox import breaker_of, resource_of, settings_of
+from weft.core.breaker import Breaker
 from weft.core.errors import StoreError, WeftError
 from weft.core.ports import BatchRunner, BoundTool, Clock, ResultStore, ToolRunner, bound
 from weft.core.ports.clock import SystemClock
@@ -103,6 +104,10 @@ class ReusingTools:
         rule = getattr(self._inner, "approval", None)
         found: ApprovalRule | None = None if rule is None else rule(name)
         return found
+
+    def breaker(self, name: str) -> Breaker | None:
+        """The circuit breaker that the tool declares, or None."""
+        return breaker_of(self._inner, name)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
         self.counts.asked += 1

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, ParamSpec, TypeVar, get_args, overload
 
 from weft.agents.tools.approval import ApprovalRule
+from weft.agents.tools.breaker import BreakerLike, breaker_from
 from weft.agents.tools.code import object_digest
 from weft.agents.tools.module import path_of
 from weft.agents.tools.retry import RetryLike, retry_from
@@ -140,6 +141,7 @@ class Tool(Generic[P, R]):
     resource    the resource whose slot a call takes, for the engine's limits
     batch       the batch form, or None
     retry       how its calls are repeated, or None
+    breaker     when its calls are refused because it fails, or None
     approve     whether calls need a person's approval: a bool, a function of the arguments, or None
     is_declared whether a schema defines the arguments, not the function: see `tool_from_schema`
     """
@@ -160,6 +162,7 @@ class Tool(Generic[P, R]):
         retry: RetryLike = None,
         retry_on: ErrorRef | Sequence[ErrorRef] = (),
         approve: ApprovalRule | None = None,
+        breaker: BreakerLike = None,
     ) -> None:
         """Raises: `BuildError` when the function, its name or its limits are not valid."""
         self.batch = batch_of(batch)
@@ -195,6 +198,7 @@ class Tool(Generic[P, R]):
         self.timeout_s = timeout_s
         self.resource = resource
         self.retry = retry_from(self.spec.name, retry, retry_on)
+        self.breaker = breaker_from(self.spec.name, breaker)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)
@@ -251,6 +255,7 @@ class Tool(Generic[P, R]):
             signature=self._own_signature(isolation),
             retry=self.retry,
             approve=self.approve if approve is None else approve,
+            breaker=self.breaker,
         )
 
     def _own_signature(self, isolation: Isolation | None) -> Signature | None:
@@ -280,6 +285,7 @@ def tool(
     retry: RetryLike = None,
     retry_on: ErrorRef | Sequence[ErrorRef] = (),
     approve: ApprovalRule | None = None,
+    breaker: BreakerLike = None,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 
 
@@ -299,6 +305,7 @@ def tool(
     retry: RetryLike = None,
     retry_on: ErrorRef | Sequence[ErrorRef] = (),
     approve: ApprovalRule | None = None,
+    breaker: BreakerLike = None,
 ) -> Tool[..., Any] | Callable[[Callable[..., Any]], Tool[..., Any]]:
     """Make a typed function, sync or async, a tool: `@tool` or `@tool(timeout_s=5)`.
 
@@ -330,6 +337,8 @@ def tool(
             timeouts, HTTP 408, 425, 429 and 5xx
         retry_on: further exceptions (classes, or names as `module.Class`) and HTTP statuses that
             are repeated
+        breaker: when calls are refused because the tool keeps failing: the number of failures, or
+            a `weft.Breaker`. A declaration of the tool in a workflow may have another
 
     Raises: `BuildError`, with file and line, for a function that JSON cannot call: parameters
     without annotation, *args, **kwargs, types without a JSON Schema.
@@ -349,6 +358,7 @@ def tool(
             retry=retry,
             retry_on=retry_on,
             approve=approve,
+            breaker=breaker,
         )
 
     return made if function is None else made(function)

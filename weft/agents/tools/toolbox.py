@@ -16,6 +16,7 @@ from weft.agents.tools.approval import ApprovalRule
 from weft.agents.tools.function import Tool
 from weft.agents.tools.invocation import invocation, invoke_batch
 from weft.agents.tools.module import is_file, load_file, load_named
+from weft.core.breaker import Breaker
 from weft.core.errors import BuildError, DuplicateName, ToolNotFound, WeftError
 from weft.core.ports import BatchRunner, BoundTool, ToolRunner
 from weft.core.suggestion import suggestion
@@ -47,6 +48,13 @@ def settings_of(tools: ToolRunner, name: str) -> ToolSettings:
     """The settings of the tool `name`, as far as `tools` knows them."""
     retry = getattr(tools, "retry", None)
     return ToolSettings(resource_of(tools, name), None if retry is None else retry(name))
+
+
+def breaker_of(tools: ToolRunner, name: str) -> Breaker | None:
+    """The circuit breaker that the tool `name` declares, if `tools` knows it."""
+    breaker = getattr(tools, "breaker", None)
+    found: Breaker | None = None if breaker is None else breaker(name)
+    return found
 
 
 def resolve(path: str, base: Path | None = None) -> Tool[..., Any]:
@@ -166,6 +174,10 @@ class Toolbox:
         """Whether calls of the tool need a person's approval; None: it does not say."""
         return self.get(name).approve if name in self._tools else None
 
+    def breaker(self, name: str) -> Breaker | None:
+        """The circuit breaker that the tool declares, or None."""
+        return self.get(name).breaker if name in self._tools else None
+
     def specs(self) -> tuple[ToolSpec, ...]:
         """The specs of all tools, in the order of registration; imports declared ones.
 
@@ -228,6 +240,11 @@ class JoinedTools:
         rule = None if owner is None else getattr(owner, "approval", None)
         found: ApprovalRule | None = None if rule is None else rule(name)
         return found
+
+    def breaker(self, name: str) -> Breaker | None:
+        """The circuit breaker that the tool declares, or None."""
+        owner = self._owners.get(name)
+        return None if owner is None else breaker_of(owner, name)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
         return await self._owner(name).call(name, arguments)

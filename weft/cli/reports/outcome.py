@@ -58,6 +58,7 @@ def print_report(
     print_headline(console, trace, left)
     print_outcomes(console, rows(trace))
     print_times(console, trace, serial_wall_s)
+    print_breakers(console, trace)
     path = critical_path(trace)
     _path(console, trace, path)
     console.print()
@@ -174,6 +175,17 @@ def print_times(console: Console, trace: Trace, serial_wall_s: float | None = No
             spent.append(money(usage.money))
         console.print(" · ".join(spent))
     console.print()
+
+
+def print_breakers(console: Console, trace: Trace) -> None:
+    """Print the first changes of circuit breakers, one a line."""
+    for change in trace.breakers[:_MOST_REASONS]:
+        what = f"circuit breaker of the {change.kind} {clean(change.name)}: {change.state}"
+        line = f"{what} at {duration(change.at_s)}, {one_line(change.reason, 300)}"
+        console.print(line, soft_wrap=not console.is_terminal)
+    print_more(console, len(trace.breakers), _MOST_REASONS, "changes of circuit breakers")
+    if trace.breakers:
+        console.print()
 
 
 def _path(console: Console, trace: Trace, path: Sequence[PathSegment]) -> None:

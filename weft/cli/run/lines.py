@@ -14,6 +14,7 @@ from rich.text import Text
 from weft.cli.run import ProgressDisplay
 from weft.cli.text import amount, clean, duration, one_line
 from weft.core.events import (
+    BreakerChanged,
     BudgetReached,
     Event,
     HumanAsked,
@@ -68,6 +69,9 @@ class LineProgress:
             case BudgetReached():
                 owner = "the run" if event.scope is None else clean(event.scope)
                 return f"budget of {owner} reached: {one_line(event.reason, _WIDTH)}"
+            case BreakerChanged():
+                what = f"circuit breaker of the {event.kind} {clean(event.name)}"
+                return f"{what} is {event.state}: {one_line(event.reason, _WIDTH)}"
             case NodeRerouted():
                 why = one_line(str(event.failure), _WIDTH)
                 return f"{clean(event.node)} goes on as {clean(event.to)}: {why}"

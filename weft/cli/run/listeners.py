@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, null
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from weft.core.events import Event, NodeLogged, NodeStarted, NodeStreamed
+from weft.core.events import BreakerChanged, Event, NodeLogged, NodeStarted, NodeStreamed
 from weft.core.ids import NodeId
 
 if TYPE_CHECKING:
@@ -60,6 +60,9 @@ class NodeOutputLog:
             output.tail = (output.tail + event.text)[-_TAIL:]
         elif isinstance(event, NodeLogged):
             self.of[event.node].logs.append(event.text[:_HEAD])
+        elif isinstance(event, BreakerChanged):
+            text = f"circuit breaker of the {event.kind} {event.name} is {event.state}"
+            self.of[event.node].logs.append(f"{text}: {event.reason}"[:_HEAD])
         elif isinstance(event, NodeStarted) and event.attempt > 1:
             self.of[event.node] = NodeOutput(logs=self.of[event.node].logs)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from weft.core.events import (
+    BreakerChanged,
     BudgetReached,
     Event,
     GraphGrew,
@@ -151,6 +152,7 @@ class Trace:
         self.reasons: tuple[str, ...] = ()
         self.leaked: tuple[NodeId, ...] = ()
         self.budgets: list[BudgetReached] = []
+        self.breakers: list[BreakerChanged] = []
         self.usage = Usage()
         self.running = 0
         self.max_running = 0
@@ -176,8 +178,8 @@ class Trace:
             case RunResumed():
                 self.parts, self.recalled = event.part, 0
                 self._past_ends = {name for name, n in self.nodes.items() if n.ended is not None}
-            case BudgetReached():
-                self.budgets.append(event)
+            case BudgetReached() | BreakerChanged():
+                self._note_limit(event)
             case RunFinished():
                 self.status, self.reasons = event.status, event.reasons
                 self.leaked = event.leaked
@@ -188,6 +190,12 @@ class Trace:
             case _:
                 if node := self.nodes.get(event.node):
                     self._node_event(node, event)
+
+    def _note_limit(self, event: BudgetReached | BreakerChanged) -> None:
+        if isinstance(event, BudgetReached):
+            self.budgets.append(event)
+        else:
+            self.breakers.append(event)
 
     def _node_event(self, node: NodeTrace, event: Event) -> None:
         match event:

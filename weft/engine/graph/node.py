@@ -51,6 +51,10 @@ class NodeContext(Protocol):
         """The number of this attempt, from 1."""
 
     @property
+    def timed_out(self) -> bool:
+        """Whether the node's own time limit has ended this attempt: why it is being cancelled."""
+
+    @property
     def priority(self) -> int:
         """The node's urgency: its remaining critical path, in thousandths of a weight unit."""
 

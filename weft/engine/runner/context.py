@@ -56,6 +56,10 @@ class AttemptContext:
         return self._attempt
 
     @property
+    def timed_out(self) -> bool:
+        return self._state.timed_out == self._attempt > 0
+
+    @property
     def priority(self) -> int:
         return int(self._state.rank * 1000)
 

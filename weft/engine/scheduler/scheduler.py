@@ -283,6 +283,7 @@ class Scheduler:
             self._nodes.queue_for_slot(state)
         elif kind == "timeout" and epoch == state.attempt and _in_attempt(state):
             limit = f"no result within {state.node.policy.timeout_s:g} s"
+            state.timed_out = state.attempt
             self._nodes.limit_reached(state, NodeTimeout(limit))
         elif kind == "budget" and state.account is not None and state.phase is not NodePhase.ENDED:
             self._seconds_up(state.account)

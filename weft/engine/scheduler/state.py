@@ -68,7 +68,8 @@ class NodeState:
     `left_out` says that one was left out on purpose; `count` serves the other joins, and `winners`
     is its decision. `open` counts children that have not ended; `pending_end` is the end that waits
     for them; `awaited` are other nodes that its node function waits for. `cause` is the failure
-    that a fallback, a default or a cheaper node replaces. `due_s` is when its attempt times out.
+    that a fallback, a default or a cheaper node replaces. `due_s` is when its attempt times out,
+    `timed_out` the last attempt that did.
     `tolerated`: a join was decided without it, or the node that appended it cancelled it, so that
     its failure is not the run's. `by_name`: the user cancelled it, or a node that encloses it.
     `observed`: another node's function waits for its end.
@@ -78,7 +79,7 @@ class NodeState:
         *("account", "attempt", "awaited", "born", "by_name", "cause", "children", "count"),
         *("dependents", "digest", "due_s", "epoch", "gate", "growth", "left_out", "missing"),
         *("node", "observed", "open", "order", "outcome", "parent", "pending_end", "phase", "rank"),
-        *("resume", "slotted", "tolerated", "via", "watchers", "winners"),
+        *("resume", "slotted", "timed_out", "tolerated", "via", "watchers", "winners"),
     )
 
     def __init__(self, node: Node, order: int, rank: float, parent: NodeState | None) -> None:
@@ -108,6 +109,7 @@ class NodeState:
         self.cause: Failure | None = None
         self.via: Via = ""
         self.due_s: float | None = None
+        self.timed_out = 0
         self.slotted = False
         self.left_out = False
         self.tolerated = False

@@ -72,7 +72,10 @@ def call_node(
 
 
 _STORE_S = 5.0
-_NOT_ITS_FAULT = frozenset(("ToolArgumentError", "ToolNotFound", "Cancelled", "BudgetExceeded"))
+_NOT_ITS_FAULT = frozenset(
+    ("ToolArgumentError", "ToolNotFound", "ToolBreakerOpen", "Cancelled", "BudgetExceeded")
+)
+"""Failures that say nothing of a tool, or nothing new: a breaker has not called it."""
 
 
 @dataclass(frozen=True, slots=True)

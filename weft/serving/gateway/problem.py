@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from weft.core.errors import (
     AgentError,
+    BreakerOpen,
     BudgetExceeded,
     Cancelled,
     CapabilityError,
@@ -117,6 +118,7 @@ _RULES = (
     ),
     _Rule(AgentError, 422, _WRONG, "no_answer", f"an agent ended without an answer; {_MORE}"),
     _Rule(ModelOutputError, 502, _OURS, "bad_output", "a model's output does not fit"),
+    _Rule(BreakerOpen, 503, _OURS, "unavailable", "what keeps failing is not called for a while"),
     _Rule(ModelUnavailable, 502, _OURS, "unavailable", "a model cannot be reached, or broke off"),
     _Rule(ServeError, 503, _OURS, "unavailable", "a model server does not run"),
     _Rule(RunBusy, 409, _WRONG, "run_busy"),

@@ -41,6 +41,7 @@ from weft.core.calls import (
 )
 from weft.core.errors import Failure
 from weft.core.events import (
+    BreakerChanged,
     CacheMissed,
     Event,
     GraphGrew,
@@ -289,8 +290,12 @@ class Spans:
         match event:
             case NodeSpent(node=node, usage=usage):
                 self._spent[node] = self._spent.get(node, Usage()) + usage
-            case CacheMissed():
-                self._add(span, "cache miss", {})
+            case CacheMissed() | HumanAnswered():
+                name = "cache miss" if isinstance(event, CacheMissed) else "answer"
+                self._add(span, name, {})
+            case BreakerChanged(kind=kind, name=of, state=state):
+                what: Attributes = {"weft.kind": kind, "weft.name": of, "weft.state": state}
+                self._add(span, "circuit breaker", what)
             case NodeRetrying(failure=failure, attempt=attempt, delay_s=delay_s):
                 attributes: Attributes = {"weft.attempt": attempt, "weft.delay_s": delay_s}
                 attributes["error.type"] = failure.error
@@ -299,8 +304,6 @@ class Spans:
                 self._add(span, "reroute", {"weft.to": to, "error.type": failure.error})
             case HumanAsked(question=question):
                 self._add(span, "question", {"weft.question": question} if self._content else {})
-            case HumanAnswered():
-                self._add(span, "answer", {})
             case NodeLogged(text=text) if self._content:
                 self._add(span, "log", {"message": text[:_MAX_CHARS]})
             case NodeRepairing(number=number, failure=failure):

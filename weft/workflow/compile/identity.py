@@ -36,6 +36,8 @@ _AROUND = frozenset(
 _IRRELEVANT = frozenset(("description", "after", "weight", "budget", "cache", "retry", "on"))
 _IRRELEVANT |= {"retry_on", "repair", "timeout"}
 """Fields that change neither a node's result nor its replacement."""
+_OF_CALLS = {"breaker"}
+"""Fields of a declaration about when its calls are made."""
 
 
 class Digests(Protocol):
@@ -189,7 +191,7 @@ class _DeclarationDigests:
     def model(self, name: str) -> Iterator[object]:
         """A declaration, those of the models behind it, and a route's predictor."""
         spec = self._unit.document.models[name]
-        yield spec.model_dump(mode="json")
+        yield spec.model_dump(mode="json", exclude=_OF_CALLS)
         for other in spec.behind:
             yield from self.model(other)
         yield from self.content(spec.predictor)
@@ -216,7 +218,7 @@ class _DeclarationDigests:
         source = source_of(self._unit, text)
         if source is not None:
             declared = tools[source[0]]
-            yield from (text, declared.model_dump(mode="json"))
+            yield from (text, declared.model_dump(mode="json", exclude=_OF_CALLS))
             yield from self.content(declared.openapi.document if declared.openapi else None)
         else:
             yield from self.function(tools[text].use or text if text in tools else text)

@@ -32,7 +32,7 @@ from weft.workflow.document.spec.declarations import InputSpec
 from weft.workflow.document.spec.defects import first_defect
 from weft.workflow.document.spec.document import walk
 from weft.workflow.document.spec.nodes import WorkflowNode
-from weft.workflow.document.unit import ONLY_PYTHON, DocumentOrigin, Unit
+from weft.workflow.document.unit import DocumentOrigin, Unit
 from weft.workflow.flow.handle import InputHandles, NodeHandle, kinds_of
 from weft.workflow.flow.node_signatures import InputSignature
 from weft.workflow.flow.python_values import document_value, is_type, schema_of
@@ -147,7 +147,6 @@ class Flow(FlowViews, Generic[In, Out, P]):
         self._limits = {key: document_value(value, self) for key, value in limits.items()}
         self._inputs: dict[str, Any] = {}
         self._outputs: dict[str, Any] = {}
-        self._models: dict[str, Any] = {}
         self._origin: DocumentOrigin | None = None
         self._root = self._folder
         self._unit: Unit | None = None
@@ -395,21 +394,6 @@ class Flow(FlowViews, Generic[In, Out, P]):
     def _changed(self) -> None:
         self._unit = None
         self._changes += 1
-
-    def _declare_model(self, name: str, declared: Any) -> None:
-        if isinstance(declared, (str, Mapping)):
-            self._models[name] = declared
-            return
-        self._clients[name] = declared
-        self._models[name] = {"use": f"{ONLY_PYTHON}client", "model": declared.model}
-
-    def _declare_tool(self, name: str, use: Any) -> None:
-        if isinstance(use, Memory):
-            reference = f"{ONLY_PYTHON}{name}"
-            self._functions[reference] = lambda: use
-            self._tools[name] = {"memory": reference}
-        else:
-            self._tools[name] = self._reference(use) if callable(use) else use
 
     def _assembled(self) -> Unit:
         units: dict[AnyFlow, Unit] = {}

@@ -9,6 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from weft.agents.memory import Memory
 from weft.agents.tools import Tool
 from weft.core.error_names import error_names
 from weft.core.errors import BuildError
@@ -28,6 +29,8 @@ from weft.workflow.flow.python_values import (
     Function,
     FunctionReferences,
     document_value,
+    model_declaration,
+    tool_declaration,
 )
 from weft.workflow.flow.scope import FlowScope, assigned_name, parameters
 from weft.workflow.flow.signatures import (
@@ -53,6 +56,7 @@ class NodeAdder(ABC):
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._level = FlowScope()
+        self._models: dict[str, Any] = {}
         self._tools: dict[str, Any] = {}
         self._functions: dict[str, Function] = {}
         self._clients: dict[str, ModelClient] = {}
@@ -182,12 +186,25 @@ class NodeAdder(ABC):
         """The declared name of a tool, which is declared if it is not yet."""
         reference = self._reference(tool, as_tool=True)
         for name, use in self._tools.items():
-            if use == reference:
+            if reference == (use.get("use") if isinstance(use, Mapping) else use):
                 return name
         name = tool.spec.name if isinstance(tool, Tool) else reference.rpartition(":")[2]
         name = free_name(name, self._tools)
         self._tools[name] = reference
         return name
+
+    def _declare_model(self, name: str, declared: Any) -> None:
+        self._models[name], client = model_declaration(declared)
+        if client is not None:
+            self._clients[name] = client
+
+    def _declare_tool(self, name: str, use: Any) -> None:
+        if isinstance(use, Memory):
+            reference = f"{ONLY_PYTHON}{name}"
+            self._functions[reference] = lambda: use
+            self._tools[name] = {"memory": reference}
+        else:
+            self._tools[name] = tool_declaration(use, self._reference)
 
     def _include(self, flow: NodeAdder, part: Unit | NodeAdder) -> str:
         """A reference to another flow: as it is now, its unit, or as it will be, itself."""

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticUserError
 
 from weft.agents.tools import Tool
+from weft.core.breaker import Breaker
 from weft.core.budget import Budget
 from weft.core.errors import BuildError
 from weft.core.keywords import check_keywords, expect
@@ -249,6 +250,43 @@ def document_value(value: object, owner: object) -> Any:
         f"a workflow cannot hold {type(value).__name__}: {value!r}",
         hint="make it an input, or return it from a function (`flow.call`)",
     )
+
+
+def model_declaration(declared: Any) -> tuple[Any, Any]:
+    """A model as a document declares it, and its client where the program has made that."""
+    declared = _with_plain_breaker(declared)
+    client = declared.get("use") if isinstance(declared, Mapping) else declared
+    if client is None or isinstance(client, str):
+        return declared, None
+    further = declared if isinstance(declared, Mapping) else {}
+    return {**further, "use": f"{ONLY_PYTHON}client", "model": client.model}, client
+
+
+def tool_declaration(use: Any, reference: Callable[..., str]) -> Any:
+    """A tool as a document declares it; `reference` names a function of the program."""
+    if not isinstance(use, Mapping):
+        return reference(use) if callable(use) else use
+    use = _with_plain_breaker(use)
+    function = use.get("use")
+    return {**use, "use": reference(function, as_tool=True)} if callable(function) else use
+
+
+def _with_plain_breaker(declared: Any) -> Any:
+    """`declared` with its breaker, if it has one, as plain data."""
+    if not isinstance(declared, Mapping) or "breaker" not in declared:
+        return declared
+    return {**declared, "breaker": _plain_breaker(declared["breaker"])}
+
+
+def _plain_breaker(value: Any) -> Any:
+    if not isinstance(value, Breaker):
+        return value
+    return {
+        "failures": value.failures,
+        "within": value.within_s,
+        "after": value.after_s,
+        "successes": value.successes,
+    }
 
 
 def _literals(data: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Generic
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Generic
 from weft.cluster.settings import LOCAL
 from weft.core.calls import CallEvent
 from weft.core.errors import InputError, UnknownReference, WeftError
-from weft.core.events import NodeLogged
+from weft.core.events import Event, NodeLogged
 from weft.core.ids import NodeId, RunId, run_id
 from weft.core.loggers import logger
-from weft.core.ports import ModelClient
+from weft.core.ports import ModelClient, ToolRunner
 from weft.core.ports.rates import RateStore
 from weft.durability.calls import RecordRedactor
 from weft.durability.calls.tools import unrecorded_log
@@ -29,6 +29,7 @@ from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.answering import RunAnswers
 from weft.workflow.runtime.boundary import RecordingBoundary, ReplayBoundary, recorded_models
+from weft.workflow.runtime.breakers import RunBreakers
 from weft.workflow.runtime.compiled import check_limits, check_unit, default_store
 from weft.workflow.runtime.conversations import conversation_tools
 from weft.workflow.runtime.models.factory import GivenModels, Models, ModelSource, unset_keys
@@ -38,7 +39,7 @@ from weft.workflow.runtime.recording import PriorRun, RunRecording
 from weft.workflow.runtime.results.result import FlowResult, Out, flow_result, typed_result
 from weft.workflow.runtime.run_log import run_log
 from weft.workflow.runtime.telemetry import CallListener, run_spans
-from weft.workflow.runtime.tools.placement import placement_of
+from weft.workflow.runtime.tools.placement import ToolPlacement, placement_of
 from weft.workflow.runtime.tools.toolset import Toolset
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ class FlowRun(Generic[Out]):
         self._types = unit.types
         self._document = unit.document
         placement = placement_of(unit, LOCAL if stage is not None else settings.on)
-        self._tools = Toolset(settings.tools, None if stage is None else stage.tools, placement)
+        self._breakers = RunBreakers(settings.clock, self._emit, past.records if past else ())
+        self._tools = self._toolset(settings.tools, stage, placement)
         self._own_models = Models()
         models = _models(unit, settings.models, self._own_models)
         if stage is not None:
@@ -124,6 +126,13 @@ class FlowRun(Generic[Out]):
         except BaseException:
             self._withdraw()
             raise
+
+    def _toolset(
+        self, given: ToolRunner | None, stage: ReplayBoundary | None, placement: ToolPlacement
+    ) -> Toolset:
+        if stage is not None:  # what a breaker refused is in the record
+            return Toolset(given, stage.tools, placement)
+        return Toolset(given, None, placement, self._breakers.tool)
 
     def _prepared(
         self,
@@ -182,7 +191,12 @@ class FlowRun(Generic[Out]):
     def _limited(
         self, unit: Unit, settings: RunSettings, models: ModelSource, given: Container[str]
     ) -> ModelSource:
-        """Let calls of tools, and of the returned models, wait for their rate limits."""
+        """Let calls of tools, and of the returned models, wait for their rate limits.
+
+        Behind these are the circuit breakers of the models.
+        """
+        if any(_has_breaker(each) for each in unit.everything()):
+            models = self._breakers.models(models, given)
         limits = settings.limits_of(unit)
         if not any(map(is_rate, limits.values())):
             return models
@@ -328,6 +342,9 @@ class FlowRun(Generic[Out]):
     def _log(self, node: NodeId, text: str) -> None:
         self._run.emit(NodeLogged(node, text, self._run.elapsed_s))
 
+    def _emit(self, event: Callable[[float], Event]) -> None:
+        self._run.emit(event(self._run.elapsed_s))
+
     def _withdraw(self) -> None:
         """Close the record of a run that is refused: a new one leaves nothing in its journal."""
         if self._recording is not None:
@@ -348,6 +365,10 @@ def _warn_of_unset_keys(unit: Unit, models: Mapping[str, ModelClient] | ModelSou
 def _warn_once(note: str) -> None:
     """Log a warning, once in this process: a server runs the same workflow again and again."""
     _logger.warning(note)
+
+
+def _has_breaker(unit: Unit) -> bool:
+    return any(spec.breaker is not None for spec in unit.document.models.values())
 
 
 def _models(

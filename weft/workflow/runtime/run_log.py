@@ -7,6 +7,7 @@ from typing import Final
 
 from weft.core.errors import Failure
 from weft.core.events import (
+    BreakerChanged,
     Event,
     Listener,
     NodeFinished,
@@ -22,14 +23,17 @@ from weft.core.loggers import logger
 
 _RUNS: Final = logger("runs")
 _NODES: Final = logger("nodes")
-_RARE: Final = frozenset((RunStarted, RunResumed, RunFinished, NodeRetrying, NodeRerouted))
+_RARE: Final = frozenset(
+    (RunStarted, RunResumed, RunFinished, NodeRetrying, NodeRerouted, BreakerChanged)
+)
 _ALL: Final = _RARE | {NodeStarted, NodeFinished}
 
 
 def run_log(run: str) -> Listener | None:
     """A listener that logs the run; None where nobody wants its lines.
 
-    Level INFO: beginning and end of the run, failures, retries, fallbacks. DEBUG: every node, and
+    Level INFO: beginning and end of the run, failures, retries, fallbacks,
+    circuit breakers. DEBUG: every node, and
     the messages of failures, which may quote what models and tools wrote.
     """
     if not (_RUNS.isEnabledFor(logging.INFO) or _NODES.isEnabledFor(logging.INFO)):
@@ -51,6 +55,8 @@ def _log(run: str, event: Event) -> None:
             _NODES.info("%s: %s is tried again in %g s: %s", run, event.node, event.delay_s, why)
         case NodeRerouted():
             _NODES.info("%s: %s runs for %s: %s", run, event.to, event.node, _named(event.failure))
+        case BreakerChanged(kind=kind, name=name, state=state):
+            _NODES.info("%s: the circuit breaker of the %s %s is %s", run, kind, name, state)
         case NodeStarted():
             _NODES.debug("%s: %s starts, attempt %d", run, event.node, event.attempt)
         case NodeFinished(node=node, outcome=outcome) if outcome.status == "failed":

@@ -25,7 +25,7 @@ from weft.workflow.document.spec.fields import (
 )
 from weft.workflow.document.spec.model_settings import Among, Moderator, Think, WeightsSpec
 from weft.workflow.document.spec.schemas import SchemaSpec
-from weft.workflow.document.spec.settings import Retry, RetryOn
+from weft.workflow.document.spec.settings import BreakerField, Retry, RetryOn
 
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 """The name of an environment variable."""
@@ -170,6 +170,9 @@ class ModelSpec(SpecPart):
         "Of a route: a file of learnt losses, made by `weft train-router`.", min_length=1
     )
     think: Think | None = optional("Of a model that thinks: the strategy and its caps.")
+    breaker: BreakerField | None = optional(
+        "Refuse calls once so many have failed, until one that is tried succeeds."
+    )
 
     @property
     def behind(self) -> tuple[str, ...]:
@@ -197,7 +200,7 @@ _OWN_KEYS = {
 """By kind of model: its required keys, and all its keys besides `use`."""
 _KEYS_OF_OTHERS = (
     ("model",),
-    frozenset(("model", "base_url", "api_key_env", "options", "moderator")),
+    frozenset(("model", "base_url", "api_key_env", "options", "moderator", "breaker")),
 )
 _SHORT = ("local", "vllm", "anthropic", "gemini")
 
@@ -341,6 +344,10 @@ class ToolUse(SpecPart):
     retry_on: RetryOn | None = optional(
         "Further errors after which a call is repeated: exceptions and HTTP statuses."
     )
+    breaker: BreakerField | None = optional(
+        "Refuse calls once so many have failed, until one that is tried succeeds. Of a server: one "
+        "for all its tools."
+    )
     approve: bool | str | dict[str, bool | str] | None = optional(
         "Calls need a person's approval: true, or `{{ a rule }}` over the arguments. false: nor do "
         "calls of a `once` tool that a model requests. Of a server: of all its tools, or by tool."
@@ -395,8 +402,9 @@ class ToolUse(SpecPart):
             return "only"
         if "search" in self.model_fields_set and kind != "memory":
             return "search"
-        if self.effect is not None and kind == "memory":  # its tools declare their own
-            return "effect"
+        for key in ("effect", "breaker"):  # its tools declare their own; it is a local file
+            if getattr(self, key) is not None and kind == "memory":
+                return key
         for key in ("approve", "effect"):
             if isinstance(getattr(self, key), dict) and kind == "use":
                 return key

@@ -31,6 +31,7 @@ from weft.workflow.document.spec.model_settings import (
 from weft.workflow.document.spec.nodes import KIND_NAMES, KINDS, Block, tag
 from weft.workflow.document.spec.settings import (
     SCHEDULE_FORMS,
+    BreakerSpec,
     BudgetSpec,
     CacheSpec,
     RetrySpec,
@@ -56,6 +57,7 @@ _PARTS: Mapping[str, type[BaseModel]] = {
     "run": RunSpec,
     "budget": BudgetSpec,
     "retry": RetrySpec,
+    "breaker": BreakerSpec,
     "cache": CacheSpec,
     "isolate": IsolationSpec,
     "mcp": McpUse,

@@ -23,6 +23,7 @@ from weft.workflow.document.spec.fields import (
 )
 
 Positive = Annotated[int, Field(ge=1)]
+PositiveDuration = Annotated[Duration, Field(gt=0)]
 Durability = Literal["none", "exit", "async", "sync"]
 
 
@@ -35,6 +36,22 @@ class RetrySpec(SpecPart):
     max_delay: Duration = Field(default=30.0, description="No wait is longer than this.")
     jitter: float = Field(
         default=0.1, ge=0, le=1, description="How much of a wait is left to chance."
+    )
+
+
+class BreakerSpec(SpecPart):
+    """Refuse calls of what keeps failing, until a call that is tried succeeds."""
+
+    failures: Positive = Field(default=5, description="So many failed calls open it.")
+    within: PositiveDuration = Field(
+        default=300.0, description="All of them within this time, whatever succeeds between them."
+    )
+    after: PositiveDuration = Field(
+        default=60.0,
+        description="Calls are refused for so long; then one call at a time is let through.",
+    )
+    successes: Positive = Field(
+        default=3, description="So many of these close it; one that fails opens it again."
     )
 
 
@@ -191,6 +208,13 @@ Retry = Annotated[
     RetrySpec, expands("attempts", Positive | RetrySpec, kind=int), shortens("attempts")
 ]
 """`retry: 3`, or a mapping."""
+
+BreakerField = Annotated[
+    BreakerSpec,
+    expands("failures", Positive | BreakerSpec, kind=int),
+    shortens("failures"),
+]
+"""`breaker: 5`, or a mapping."""
 
 Cache = Annotated[
     CacheSpec,

@@ -26,7 +26,7 @@ from weft.workflow.runtime.models import COMPOSED, KINDS, client_kind
 from weft.workflow.runtime.models.composed import ComposedModels, check_composed, is_composed
 from weft.workflow.runtime.models.moderation import (
     check_moderator,
-    refuse_moderator,
+    refuse_surroundings,
     with_moderator,
 )
 from weft.workflow.runtime.tools.functions import build_error, function_of
@@ -86,7 +86,7 @@ class Models:
         Functions that make clients are for workflow files. Raises: `BuildError`, `ModelError`.
         """
         spec = _spec(declared)
-        refuse_moderator(spec)
+        refuse_surroundings(spec)
         return self._shared(spec, None)
 
     async def warm(self, unit: Unit) -> None:
@@ -111,7 +111,7 @@ class Models:
             await self._local.aclose()
 
     def _shared(self, spec: ModelSpec, unit: Unit | None) -> ModelClient:
-        spec = spec.model_copy(update={"moderator": None})  # models share weights regardless
+        spec = spec.model_copy(update={"moderator": None, "breaker": None})  # they share weights
         key = repr((spec, unit.folder if unit is not None and ":" in spec.use else None))
         if key not in self._clients:
             self._clients[key] = self._make(unit, spec)

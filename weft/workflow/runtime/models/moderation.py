@@ -79,8 +79,9 @@ def _needed(spec: ModelSpec) -> tuple[str, ...]:
     return (*spec.behind, *judge)
 
 
-def refuse_moderator(spec: ModelSpec) -> None:
-    """Raises: `BuildError` for a moderator of a model outside of a workflow file."""
-    if spec.moderator is not None:
-        hint = "declare the model in one"
-        raise BuildError("a moderator needs a workflow file that it stands in", hint=hint)
+def refuse_surroundings(spec: ModelSpec) -> None:
+    """Raises: `BuildError` for what a model has in a workflow only: a moderator, a breaker."""
+    for key in ("moderator", "breaker"):
+        if getattr(spec, key) is not None:
+            hint = "declare the model in one"
+            raise BuildError(f"a {key} needs a workflow file that it stands in", hint=hint)

@@ -15,11 +15,13 @@ from weft.agents.tools.approval import (
     call_approved,
     needs_approval,
 )
-from weft.agents.tools.toolbox import ToolSettings
+from weft.agents.tools.toolbox import ToolSettings, breaker_of
+from weft.core.breaker import Breaker
 from weft.core.errors import BuildError, ToolNotFound
 from weft.core.ports import BoundTool, ToolRunner, bound
 from weft.core.suggestion import suggestion
 from weft.core.values import ToolSpec
+from weft.durability.breakers import BreakerGuard, BreakerTools
 from weft.engine import Retry
 from weft.workflow.compile.policy import retry_of
 from weft.workflow.document.tool_servers import (
@@ -55,6 +57,10 @@ class ToolBoundary(Protocol):
 
 LimitCalls = Callable[[str | None, BoundTool], BoundTool]
 """Makes calls of a resource class wait for its limit."""
+
+
+FindGuard = Callable[[Unit, str, Breaker | None, object], BreakerGuard | None]
+"""See `RunBreakers.tool`."""
 
 
 class ToolLookup(Protocol):
@@ -99,8 +105,15 @@ class Toolset:
         given: ToolRunner | None = None,
         boundary: ToolBoundary | None = None,
         placement: ToolPlacement | None = None,
+        find_guard: FindGuard | None = None,
     ) -> None:
-        self._given = given
+        self._find_guard = find_guard
+        self._guards: dict[str, BreakerGuard | None] = {}
+        self._given_guards: dict[str, BreakerGuard | None] = {}
+        self._started: set[tuple[Unit, str]] = set()
+        self._given: ToolRunner | None = None
+        if given is not None:
+            self._given = BreakerTools(given, self._given_guards.get)
         self._given_specs = {spec.name: spec for spec in given.specs()} if given else {}
         self._toolbox = Toolbox()
         self._placement = placement or ToolPlacement(is_forced=True)
@@ -175,7 +188,14 @@ class Toolset:
     async def start(self, unit: Unit, name: str) -> ToolServer:
         """The server that `unit` declares as `name`, running. Raises: `ToolError`, `BuildError`."""
         source = self._opened(unit, name)
-        await source.start()
+        guard = self._guard(unit, name)
+        if guard is None or (unit, name) in self._started:
+            await source.start()
+        else:
+            with guard.call() as call:
+                await source.start()
+                call.end("nothing")  # the call that follows says whether it works
+            self._started.add((unit, name))
         specs = await self._boundary.listed(self._reused[unit, name])
         self._server_specs[unit, name] = {spec.name: spec for spec in specs}
         return source
@@ -331,7 +351,10 @@ class Toolset:
 
     def _lookup(self, unit: Unit, text: str, on: str | None) -> BoundTool:
         if self._given is not None and _short(text) in self._given_specs:
-            return partial(self._given.call, _short(text))
+            name, own = _short(text), self._given_own
+            assert own is not None
+            self._given_guards[name] = self._guard(unit, text, breaker_of(own, name), own)
+            return partial(self._given.call, name)
         source = source_of(unit, text)
         if source is not None:
             return partial(self._call_source, unit, *source)
@@ -350,9 +373,15 @@ class Toolset:
 
     def _runner(self, on: str | None) -> ToolRunner:
         if on not in self._calls:
-            inner = ReusingTools(self._placement.over(self._toolbox, on))
-            self._calls[on] = self._boundary.tools(inner)
+            made = BreakerTools(self._placement.over(self._toolbox, on), self._guards.get)
+            self._calls[on] = self._boundary.tools(ReusingTools(made))
         return self._calls[on]
+
+    def _guard(
+        self, unit: Unit, text: str, own: Breaker | None = None, owner: object = None
+    ) -> BreakerGuard | None:
+        """The guard of the calls of a tool, or of a server; None: it has no breaker."""
+        return None if self._find_guard is None else self._find_guard(unit, text, own, owner)
 
     async def _call_source(
         self, unit: Unit, name: str, tool: str, arguments: Mapping[str, Any]
@@ -381,7 +410,9 @@ class Toolset:
     def _opened(self, unit: Unit, name: str) -> ToolServer:
         if (unit, name) not in self._sources:
             source = self._sources[unit, name] = self._boundary.source(unit, name)
-            self._reused[unit, name] = self._boundary.tools(ReusingTools(source), name)
+            guard = self._guard(unit, name)
+            made = source if guard is None else BreakerTools(source, lambda _: guard)
+            self._reused[unit, name] = self._boundary.tools(ReusingTools(made), name)
         return self._sources[unit, name]
 
     def _listed(self, unit: Unit, name: str) -> Mapping[str, ToolSpec] | None:
@@ -406,6 +437,7 @@ class Toolset:
                 raise
             self._toolbox.add(tool)
             self._names[key] = name
+            self._guards[name] = self._guard(unit, text, tool.breaker)
         return self._toolbox.get(self._names[key])
 
     def _free(self, name: str) -> str:

@@ -217,6 +217,11 @@ const OF_NODE = {
   NodeLogged(run, node, record) {
     if (node.logs.length < 200) node.logs.push([record.at_s, record.text]);
   },
+  BreakerChanged(run, node, record) {
+    keep(node, record);
+    const text = `circuit breaker of the ${record.kind} ${record.name} is ${record.state}: ${record.reason}`;
+    if (node.logs.length < 200) node.logs.push([record.at_s, text]);
+  },
   NodeSpent(run, node, { usage }) {
     for (const one of [node, run]) {
       one.tokens[0] += usage.prompt_tokens;
