@@ -37,12 +37,11 @@ class Bm25:
         found = len(self._postings.get(term, ()))
         return math.log(1 + (self._count - found + 0.5) / (found + 0.5)) if found else 0.0
 
-    def scores(self, terms: Mapping[str, float] | Iterable[str]) -> dict[int, float]:
-        """The scores of the documents with any of the terms; a mapping gives these weights."""
-        weights = terms if isinstance(terms, Mapping) else dict.fromkeys(terms, 1.0)
+    def scores(self, terms: Iterable[str]) -> dict[int, float]:
+        """The scores of the documents with any of the terms; a repeated term counts once."""
         found: dict[int, float] = defaultdict(float)
-        for term, weight in weights.items():
-            idf = self.idf(term) * weight
+        for term in dict.fromkeys(terms):
+            idf = self.idf(term)
             for number, impact in self._postings.get(term, ()):
                 found[number] += idf * impact
         return dict(found)

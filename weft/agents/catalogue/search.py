@@ -43,7 +43,7 @@ class CatalogueIndex:
 
     def scores(self, text: str) -> dict[str, float]:
         """The scores of the tools with any word of `text`."""
-        words = dict.fromkeys(terms(text))
+        words = terms(text)
         found = self._tools.scores(words)
         for level in self._levels:
             fields = level.index.scores(words)
