@@ -20,6 +20,8 @@ from weft.planner.text.writer import parameter_name
 
 _DESCRIPTION_CHARS: Final = 100
 _MOST_PARAMETERS: Final = 8
+_RESERVED: Final = 16
+"""Tokens that stay free for a note on hidden fields, which a contraction may bring back."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,11 @@ class CatalogueView:
         kept: tuple[str, ...] = ()
         for name in names:
             wider = replace(self, found=(*kept, name))
-            if wider.tokens > self.limit:
+            if wider.tokens > self._room:
                 break
             kept = wider.found
         if names and not kept:
-            raise _full(replace(self, found=tuple(names[:1])).tokens, self.limit)
+            raise _full(replace(self, found=tuple(names[:1])).tokens, self._room)
         return replace(self, found=kept)
 
     def expand(self, paths: Sequence[FieldPath]) -> CatalogueView:
@@ -81,8 +83,8 @@ class CatalogueView:
         if opened <= self.expanded:
             raise ToolArgumentError("these fields are open already", hint="open others, or choose")
         wider = replace(self, expanded=self.expanded | opened)
-        if wider.tokens > self.limit:
-            raise _full(wider.tokens, self.limit)
+        if wider.tokens > self._room:
+            raise _full(wider.tokens, self._room)
         return wider
 
     def contract(self, paths: Sequence[FieldPath]) -> CatalogueView:
@@ -109,9 +111,10 @@ class CatalogueView:
                 hint = suggestion(name, known or self.catalogue.tools)
                 raise ToolArgumentError(f"there is no tool {name!r:.100}", hint=hint)
         wider = replace(self, chosen=tuple(dict.fromkeys([*self.chosen, *names])))
-        needed = max(wider.chosen_tokens, wider.tokens)
-        if needed > self.limit:
-            raise _full(needed, self.limit)
+        if wider.chosen_tokens > self.limit:
+            raise _full(wider.chosen_tokens, self.limit)
+        if wider.tokens > self._room:
+            raise _full(wider.tokens, self._room)
         return wider
 
     def drop(self, names: Sequence[str]) -> CatalogueView:
@@ -122,6 +125,10 @@ class CatalogueView:
         """The tools in open fields."""
         for path in sorted(self.expanded):
             yield from self.catalogue.groups[path].tools
+
+    @property
+    def _room(self) -> int:
+        return self.limit - _RESERVED
 
     def _check(self, paths: Sequence[FieldPath]) -> None:
         if not paths:
