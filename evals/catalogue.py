@@ -182,7 +182,7 @@ def model_rows(catalogue: Catalogue, asked: Sequence[ToolQuery], model: str) -> 
     async def choices() -> list[tuple[ToolQuery, ToolChoice]]:
         from weft.workflow import Models, loads
 
-        unit = loads(f"weft: 1\nname: m\nmodels: {{m: '{model}'}}\nnodes: {{}}\n").unit
+        unit = loads(f"name: m\nmodels: {{m: '{model}'}}\nnodes: {{}}\n").unit
         async with Models() as models:
             client = models.client(unit, "m")
             chooser = ModelChooser(index, client, AgentOptions(max_tokens=256), lexical, 8)

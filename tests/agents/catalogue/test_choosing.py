@@ -75,7 +75,7 @@ def test_without_functions_there_is_a_plan_or_an_error(file: Path) -> None:
     with pytest.raises(BuildError, match="has a function, so none can be called") as raised:
         make_agent("compiler", FakeTools(), FakeModel([""]), options)
     assert raised.value.hint is not None
-    assert '"plan"' in raised.value.hint
+    assert "`plan`" in raised.value.hint
 
 
 def test_tools_of_the_program_are_a_catalogue_too() -> None:

@@ -14,9 +14,10 @@ from weft.agents.catalogue.model import ModelChooser
 from weft.agents.catalogue.reader import read_catalogue
 from weft.agents.catalogue.search import CatalogueIndex
 from weft.agents.catalogue.tree import Catalogue, prefix_paths
+from weft.agents.loops import check_callable
 from weft.agents.tools.approval import ApprovalRule
 from weft.agents.tools.toolbox import resource_of, settings_of
-from weft.core.errors import AgentError, BuildError, ToolNotFound
+from weft.core.errors import AgentError, ToolNotFound
 from weft.core.ids import inside
 from weft.core.ports import ModelClient, ToolRunner
 from weft.core.suggestion import suggestion
@@ -78,10 +79,7 @@ class CatalogueAgent:
         named = {spec.name for spec in own}
         callable_ = [tool for tool in found.tools.values() if tool.name in named]
         if not callable_:
-            raise BuildError(
-                f"no tool of {self._given.file} has a function, so none can be called",
-                hint='give functions of the same names as tools, or have it planned only: "plan"',
-            )
+            check_callable(self.name, self._given.file)
         self._left_out = len(found) - len(callable_)
         kept = Catalogue(((tool.spec, tool.path) for tool in callable_), found.refused)
         return _joined(kept, own)

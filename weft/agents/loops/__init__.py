@@ -57,6 +57,19 @@ def check_options(name: str, options: AgentOptions) -> None:
         raise BuildError(f"there is no catalogue {file}", hint=hint)
 
 
+def check_callable(name: str, catalogue: str | Path) -> None:
+    """Check that the agent `name` makes no calls, since no tool of `catalogue` has a function.
+
+    Raises: `BuildError`.
+    """
+    if _entry(name).calls:
+        raise BuildError(
+            f"no tool of {catalogue} has a function, so none can be called",
+            hint="give functions of the same names as tools, or take the agent `plan`, which calls "
+            "none",
+        )
+
+
 def _entry(name: str) -> AgentEntry:
     entry = AGENTS.get(name)
     if entry is None:

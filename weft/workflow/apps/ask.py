@@ -14,7 +14,7 @@ from typing import Any
 
 from weft.agents.agent import AgentOptions, Answer, merge_plans
 from weft.agents.catalogue.options import CatalogueOptions
-from weft.agents.loops import check_options
+from weft.agents.loops import check_callable, check_options
 from weft.agents.reuse import ReusingTools
 from weft.core.errors import AgentError, BuildError
 from weft.core.keywords import refuses_unknown_keywords
@@ -96,6 +96,8 @@ async def ask_flow(
     """
     file = _catalogue_file(options)
     section = sources.section(file)
+    if section is not None and not section.tools and file is not None:
+        check_callable(agent, file)
     if section is not None:
         flow = _flow(section, agent, options, model)
         yield QuestionFlow(flow, _inputs(question, options), section.specs)
