@@ -2,7 +2,7 @@
 
 The 404 queries of Seal-Tools' development set over a catalogue of 3,347 tools: which share of the
 tools that a query calls is offered, and how many tokens of declarations that takes. Half of the
-queries, by a hash, were tuned on (`development`); the others were not looked at (`test`).
+queries, by a hash, were tuned on (`development`); nothing was chosen by the others (`test`).
 
 `reworded` queries are a stress test: every word is removed that the names of the called tools have.
 They stand for requests in other words than the catalogue's, and are no longer requests that
@@ -35,6 +35,7 @@ from weft.agents.catalogue.words import terms, words
 from weft.agents.untrusted import identifier
 from weft.core.ids import NodeId
 from weft.engine import Graph, Inputs, Node, NodeContext, Run
+from weft.workflow.runtime.models.factory import Models
 
 TOP: Final = 20
 SHARES: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
@@ -175,17 +176,15 @@ def missed(catalogue: Catalogue, asked: Sequence[ToolQuery]) -> list[tuple[str, 
 
 
 def model_rows(catalogue: Catalogue, asked: Sequence[ToolQuery], model: str) -> list[Row]:
-    """`hierarchy_model` on some of the test queries; and how often the model chose by itself."""
+    """`hierarchy_model` on some queries, in which `read` counts the views that it was shown."""
     index = CatalogueIndex(catalogue)
     lexical = LexicalChooser(index)
 
     async def choices() -> list[tuple[ToolQuery, ToolChoice]]:
-        from weft.workflow import Models, loads
-
-        unit = loads(f"name: m\nmodels: {{m: '{model}'}}\nnodes: {{}}\n").unit
         async with Models() as models:
-            client = models.client(unit, "m")
-            chooser = ModelChooser(index, client, AgentOptions(max_tokens=256), lexical, 8)
+            chooser = ModelChooser(
+                index, models.of(model), AgentOptions(max_tokens=256), lexical, 8
+            )
 
             async def one(query: ToolQuery) -> tuple[ToolQuery, ToolChoice]:
                 async def work(context: NodeContext, _: Inputs) -> ToolChoice:
