@@ -176,7 +176,10 @@ def missed(catalogue: Catalogue, asked: Sequence[ToolQuery]) -> list[tuple[str, 
 
 
 def model_rows(catalogue: Catalogue, asked: Sequence[ToolQuery], model: str) -> list[Row]:
-    """`hierarchy_model` on some queries, in which `read` counts the views that it was shown."""
+    """`hierarchy_model` on some queries: its tokens include the views that the model was shown.
+
+    `chose_itself`: the share of queries for which the lexical chooser had not to step in.
+    """
     index = CatalogueIndex(catalogue)
     lexical = LexicalChooser(index)
 
@@ -198,7 +201,9 @@ def model_rows(catalogue: Catalogue, asked: Sequence[ToolQuery], model: str) -> 
             return [await one(query) for query in asked]
 
     made = asyncio.run(choices())
-    return measured("test_model", "hierarchy_model", made, catalogue.tokens)
+    own = fmean(choice.by == "model" for _, choice in made)
+    rows = measured("test_model", "hierarchy_model", made, catalogue.tokens)
+    return [*rows, Row("test_model", "hierarchy_model", "chose_itself", own, "share")]
 
 
 def main() -> None:

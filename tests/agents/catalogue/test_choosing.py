@@ -72,10 +72,16 @@ def test_without_functions_there_is_a_plan_or_an_error(file: Path) -> None:
     assert talked.answer.value == PLAN
     assert [step.tool for step in talked.answer.plans[0].steps] == ["getRainForecast"]
     assert not talked.answer.calls
-    with pytest.raises(BuildError, match="has a function, so none can be called") as raised:
-        make_agent("compiler", FakeTools(), FakeModel([""]), options)
-    assert raised.value.hint is not None
-    assert "`plan`" in raised.value.hint
+    refused = question("compiler", "how much rain is expected?", [PLAN], options, FakeTools())
+    assert "has a function, so none can be called" in refused.reason
+    assert not refused.requests
+
+
+def test_a_question_in_other_words_is_an_error_with_a_hint(file: Path) -> None:
+    options = AgentOptions(catalogue=CatalogueOptions(file))
+    talked = question("plan", "xyzzy?", [PLAN], options, FakeTools())
+    assert "no tools were chosen: no words of the question occur" in talked.reason
+    assert not talked.requests
 
 
 def test_tools_of_the_program_are_a_catalogue_too() -> None:
@@ -157,6 +163,23 @@ def test_a_model_never_ends_the_choice_by_repeating(file: Path) -> None:
     script = [*[again] * 4, says(answer="done"), PLAN]
     talked = question("plan", "rain in Bern", script, options, FakeTools())
     assert talked.answer.value == PLAN
+
+
+def test_a_resumed_agent_keeps_its_choice(file: Path) -> None:
+    models: list[FakeModel] = []
+
+    def nodes() -> list[Node]:
+        models.append(FakeModel([*CHOICES, PLAN], capabilities=CAPABLE))
+        options = AgentOptions(catalogue=CatalogueOptions(file, chooser="model"))
+        agent = make_agent("plan", FakeTools(), models[-1], options)
+        return [Node(NodeId("agent"), agent.work("rain in Bern"))]
+
+    first = record(nodes())
+    ended = [str(getattr(each.record, "node", "")) for each in first.records]
+    cut = first.records[: len(ended) - 1 - ended[::-1].index("agent")]
+    second = go_on(nodes(), cut)
+    assert second["agent"].value == first["agent"].value
+    assert [len(model.requests) for model in models] == [len(CHOICES) + 1, 0]
 
 
 def test_a_resumed_choice_has_the_state_of_the_recorded_calls(file: Path) -> None:

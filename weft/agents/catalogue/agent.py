@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -33,8 +34,6 @@ class CatalogueAgent:
     """Implements `Agent`: `make` makes the agent that answers with the chosen tools.
 
     `runs`: it calls tools, so that only tools with a function are chosen.
-
-    Raises: `BuildError` where no declared tool has a function, and for an unusable file.
     """
 
     def __init__(
@@ -54,48 +53,51 @@ class CatalogueAgent:
         self._model = model
         self._make = make
         self._tools = tools
-        self._left_out = 0
-        self.catalogue = self._read(runs=runs)
+        self._runs = runs
 
     def work(self, question: str) -> NodeFn:
-        """See `Agent.work`. The choice is the node `choose` inside the agent's."""
+        """See `Agent.work`. The choice is the node `choose` inside the agent's.
+
+        The node raises `BuildError` where no declared tool has a function, and for an unusable
+        file.
+        """
 
         async def work(context: NodeContext, inputs: Inputs) -> Any:
-            self._log_left_out(context)
-            names = await self._chosen(context, question)
-            specs = self.catalogue.specs(names)
-            agent = self._make(ChosenTools(self._tools, specs))
+            # In a thread: thousands of schemas take seconds to check.
+            catalogue = await asyncio.to_thread(self._read, context.log)
+            names = await self._chosen(context, catalogue, question)
+            agent = self._make(ChosenTools(self._tools, catalogue.specs(names)))
             return await agent.work(question)(context, inputs)
 
         return work
 
-    def _read(self, *, runs: bool) -> Catalogue:
+    def _read(self, log: Callable[[str], None]) -> Catalogue:
+        """The catalogue; what it leaves out is logged."""
         own = self._tools.specs()
         if self._given.file is None:
             return Catalogue.grouped(own)
         found = read_catalogue(Path(self._given.file))
-        if not runs:
+        if found.refused:
+            count, first = len(found.refused), found.refused[0]
+            log(f"{count:,} declarations of the catalogue cannot be used, as {first}")
+        if not self._runs:
             return _joined(found, own)
         named = {spec.name for spec in own}
-        callable_ = [tool for tool in found.tools.values() if tool.name in named]
-        if not callable_:
+        kept = [(tool.spec, tool.path) for tool in found.tools.values() if tool.name in named]
+        if not kept:
             check_callable(self.name, self._given.file)
-        self._left_out = len(found) - len(callable_)
-        kept = Catalogue(((tool.spec, tool.path) for tool in callable_), found.refused)
-        return _joined(kept, own)
+        if len(kept) < len(found):
+            log(f"{len(found) - len(kept):,} tools of the catalogue have no function")
+        return _joined(Catalogue(kept), own)
 
-    def _log_left_out(self, context: NodeContext) -> None:
-        if self.catalogue.refused:
-            count, first = len(self.catalogue.refused), self.catalogue.refused[0]
-            context.log(f"{count:,} declarations of the catalogue cannot be used, as {first}")
-        if self._left_out:
-            context.log(f"{self._left_out:,} tools of the catalogue have no function")
-
-    async def _chosen(self, context: NodeContext, question: str) -> tuple[str, ...]:
-        given, catalogue = self._given, self.catalogue
+    async def _chosen(
+        self, context: NodeContext, catalogue: Catalogue, question: str
+    ) -> tuple[str, ...]:
+        given = self._given
 
         async def choose(own: NodeContext, _: Inputs) -> dict[str, Any]:
-            choice = await self._chooser().choose(own, question, given.tokens)
+            index = await asyncio.to_thread(CatalogueIndex, catalogue)
+            choice = await self._chooser(index).choose(own, question, given.tokens)
             shown = f"{len(choice.tools):,} of {len(catalogue):,} tools are offered"
             share = choice.tokens / catalogue.tokens
             own.log(f"{shown}, {choice.tokens:,} tokens ({share:.1%}): {', '.join(choice.tools)}")
@@ -106,15 +108,12 @@ class CatalogueAgent:
         context.append([Node(node, choose, kind="agent", identity=content)])
         outcome = await context.outcome(node)
         if not outcome.ok or not outcome.value["tools"]:
-            why = outcome.failure or outcome.status
-            hint = (
-                "word the question as the catalogue does, allow more tokens, or let a model choose"
-            )
+            why = outcome.failure or "no words of the question occur in the catalogue"
+            hint = "word it as the catalogue does, allow more tokens, or let a model choose"
             raise AgentError(f"no tools were chosen: {why}", node=node, hint=hint)
         return tuple(outcome.value["tools"])
 
-    def _chooser(self) -> ToolChooser:
-        index = CatalogueIndex(self.catalogue)
+    def _chooser(self, index: CatalogueIndex) -> ToolChooser:
         lexical = LexicalChooser(index)
         if self._given.chooser == "lexical":
             return lexical

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from weft.agents.catalogue.options import ChooserName
 from weft.engine import NodeContext
 
 
@@ -14,11 +15,13 @@ class ToolChoice:
 
     tokens  of their declarations in the prompt of a planner
     read    tokens of the catalogue that a model read in order to choose, over all requests
+    by      who chose; "lexical" also where a model chose nothing
     """
 
     tools: tuple[str, ...]
     tokens: int
     read: int = 0
+    by: ChooserName = "lexical"
 
 
 class ToolChooser(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from itertools import islice, takewhile
 from typing import Final
@@ -35,7 +36,7 @@ class LexicalChooser:
         self._clause = clause
 
     async def choose(self, _: NodeContext, /, request: str, limit: int) -> ToolChoice:
-        return self.choice(request, limit)
+        return await asyncio.to_thread(self.choice, request, limit)
 
     def choice(self, request: str, limit: int) -> ToolChoice:
         """See `ToolChooser.choose`; tools that have no room any more are passed over."""

@@ -130,6 +130,6 @@ class ModelChooser:
         loop = CatalogueLoop(self._index, view, self._model, self._options)
         await loop.answer(context, request)
         if loop.view.chosen:
-            return ToolChoice(loop.view.chosen, loop.view.chosen_tokens, loop.read)
+            return ToolChoice(loop.view.chosen, loop.view.chosen_tokens, loop.read, "model")
         context.log("the model chose no tool: they are chosen by words")
         return replace(await self._otherwise.choose(context, request, limit), read=loop.read)
