@@ -168,18 +168,19 @@ def test_a_model_never_ends_the_choice_by_repeating(file: Path) -> None:
 def test_a_resumed_agent_keeps_its_choice(file: Path) -> None:
     models: list[FakeModel] = []
 
-    def nodes() -> list[Node]:
-        models.append(FakeModel([*CHOICES, PLAN], capabilities=CAPABLE))
+    def nodes(*script: str) -> list[Node]:
+        models.append(FakeModel(script, capabilities=CAPABLE))
         options = AgentOptions(catalogue=CatalogueOptions(file, chooser="model"))
         agent = make_agent("plan", FakeTools(), models[-1], options)
         return [Node(NodeId("agent"), agent.work("rain in Bern"))]
 
-    first = record(nodes())
+    first = record(nodes(*CHOICES, PLAN))
     ended = [str(getattr(each.record, "node", "")) for each in first.records]
     cut = first.records[: len(ended) - 1 - ended[::-1].index("agent")]
-    second = go_on(nodes(), cut)
+    second = go_on(nodes(PLAN), cut)
     assert second["agent"].value == first["agent"].value
-    assert [len(model.requests) for model in models] == [len(CHOICES) + 1, 0]
+    assert [len(model.requests) for model in models] == [len(CHOICES) + 1, 1]
+    assert models[1].requests[0].messages == models[0].requests[-1].messages
 
 
 def test_a_resumed_choice_has_the_state_of_the_recorded_calls(file: Path) -> None:
