@@ -23,6 +23,7 @@ from weft.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from weft.agents.agent import AgentOptions, Answer
+    from weft.agents.catalogue.options import CatalogueOptions
     from weft.agents.mcp import McpServer, McpTools
     from weft.agents.memory import Memory, MemoryHit
     from weft.agents.openapi import OpenApiOptions, OpenApiTools
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "weft.agents.agent": "AgentOptions Answer",
+    "weft.agents.catalogue.options": "CatalogueOptions",
     "weft.agents.mcp": "McpServer McpTools",
     "weft.agents.memory": "Memory MemoryHit",
     "weft.agents.openapi": "OpenApiOptions OpenApiTools",
@@ -119,6 +121,7 @@ __all__ = [
     "Breaker",
     "Budget",
     "Case",
+    "CatalogueOptions",
     "CodeSandbox",
     "Confirmation",
     "Conversations",

@@ -87,7 +87,7 @@ def test_json_is_the_only_thing_on_stdout(folder: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--agent", "fast"], "expected one of compiler, divide, react, parallel-react"),
+        (["--agent", "fast"], "expected one of compiler, divide, react, parallel-react, plan"),
         (["--constrain", "yes"], "expected one of auto, line, plan, never"),
         (["--grammar", "chars"], "is not BOUND=N"),
         (["--grammar", "words=3"], "expected one of chars, items, depth, digits, decimals"),

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol
 
+from weft.agents.catalogue.options import CatalogueOptions
 from weft.core.errors import AgentError
 from weft.core.events import Listener, Outcome
 from weft.core.ids import NodeId, run_id
@@ -91,6 +92,7 @@ class AgentOptions:
     seed, top_p to reasoning_effort  sampling parameters of all its model calls: see `Sampling`
     extra_body    further fields of each request, for servers
     thinking_tokens  of the thought before each answer, on top of `max_tokens`: see `Sampling`
+    catalogue     which of its tools it offers to its model; None: all of them
 
     Raises: `ValueError` when a number is out of range.
     """
@@ -115,6 +117,7 @@ class AgentOptions:
     reasoning_effort: str | None = None
     extra_body: Mapping[str, Any] | None = None
     thinking_tokens: int | None = None
+    catalogue: CatalogueOptions | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("rounds", 1), ("calls", 0), ("temperature", 0), ("max_tokens", 1)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.agents.tools.declaration import tool_from_schema
+from weft.agents.tools.declaration_file import read_declarations
 from weft.core.errors import BuildError, InputError
 
 
@@ -49,18 +49,8 @@ def read_tools(path: Path, unusable: list[str] | None = None) -> tuple[CallTool,
 
     Raises: `InputError` with the place of the first defect, or for a file without tools.
     """
-    try:
-        text = path.read_text("utf-8")
-        listed = text.lstrip().startswith("[")
-        rows = (
-            json.loads(text) if listed else [json.loads(x) for x in text.splitlines() if x.strip()]
-        )
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(
-            f"cannot read tools from {path}: {error}", hint="give a JSON array or JSON lines"
-        ) from None
     tools: dict[str, CallTool] = {}
-    for number, row in enumerate(rows, 1):
+    for number, row in enumerate(read_declarations(path), 1):
         try:
             tool = _tool(row, f"{path}, tool {number}")
         except InputError as error:

@@ -112,13 +112,20 @@ class RoundAgent(LoopAgent):
         dialogue.tell(f"Question: {question}")
         return dialogue
 
+    def _state(self) -> str:
+        """What the results of calls depend on: an equal call in another state is no repetition."""
+        return ""
+
+    def _observe(self, calls: Sequence[Observation]) -> None:
+        """Take note of the calls of a round, restored ones included."""
+
     async def answer(self, context: NodeContext, question: str) -> Answer:
         options, specs = self.options, self.tools.specs()
         limit = options.calls if specs else 0
         most_rounds = options.rounds if self.many else limit
         form = ReplyFormat(specs, limit, many=self.many, answer=options.schema)
         dialogue = await self._begin(context, question, form)
-        repeats, made, rounds = RepeatedCalls(self.tools), list[Observation](), 0
+        repeats, made, rounds = RepeatedCalls(self.tools, self._state), list[Observation](), 0
         more = bool(limit)
         while True:
             left = limit - len(made) if self.many else 1
@@ -139,6 +146,7 @@ class RoundAgent(LoopAgent):
             if before is None:
                 rounds += 1
                 made += observed
+                self._observe(observed)
             more = rounds < most_rounds and len(made) < limit and not repeats.too_many
             last = [] if more else [LAST]
             if before is None:

@@ -7,7 +7,7 @@ other tools it is refused, so that a model has to request a second effect explic
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -120,10 +120,15 @@ def repeatable(specs: Iterable[ToolSpec]) -> frozenset[str]:
 
 
 class RepeatedCalls:
-    """The calls of one run, to detect repetitions. A call with a retryable failure may repeat."""
+    """The calls of one run, to detect repetitions. A call with a retryable failure may repeat.
 
-    def __init__(self, tools: ToolRunner) -> None:
+    `state` gives what results depend on besides the arguments: calls in different states are
+    different ones.
+    """
+
+    def __init__(self, tools: ToolRunner, state: Callable[[], str] = lambda: "") -> None:
         self._tools = tools
+        self._state = state
         self._repeatable = repeatable(tools.specs())
         self._made: dict[str, Observation] = {}
         self._repeated_rounds = 0
@@ -135,7 +140,7 @@ class RepeatedCalls:
 
     def before(self, call: Call) -> Observation | None:
         """The earlier equal call, or None."""
-        return self._made.get(key_of(call.tool, call.arguments))
+        return self._made.get(self._key(call.tool, call.arguments))
 
     async def call_all(
         self, context: NodeContext, name: str, calls: Sequence[Call]
@@ -161,7 +166,10 @@ class RepeatedCalls:
         if failure is None or not failure.retryable:
             for arguments in (observation.requested, observation.arguments):
                 if arguments is not None:
-                    self._made.setdefault(key_of(observation.tool, arguments), observation)
+                    self._made.setdefault(self._key(observation.tool, arguments), observation)
+
+    def _key(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        return self._state() + key_of(tool, arguments)
 
     def _repeat(self, context: NodeContext, call: Call, made: Sequence[Observation]) -> Observation:
         """The observation of a call that is not repeated: its result, or a refusal."""

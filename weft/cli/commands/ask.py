@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from weft.agents.catalogue.options import CHOOSERS, LEAST_TOKENS, TOKENS, CatalogueOptions
 from weft.agents.names import AGENTS
 from weft.cli import options
 from weft.cli.errors import report_errors, statuses
@@ -38,6 +39,7 @@ resume` goes on with it, `weft replay` repeats it, and `weft runs` shows it.
 \b
   weft ask "Which is cheaper, tea or coffee?" --tools ./tools.py --show-plan
   weft ask "..." --tools ./tools.py --model vllm:qwen3-8b --save plan.yaml
+  weft ask "..." --catalogue tools.jsonl --catalogue-tokens 4000 --agent plan
   weft run plan.yaml
 
 \b
@@ -61,6 +63,29 @@ def ask(
             help="./tools.py, ./tools.py:name, package.module, or the tools of a workflow: "
             "./flow.yaml. Repeat it for more. Python files are run.",
         ),
+    ] = None,
+    catalogue: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Tools with their fields, JSON or JSON lines: only those that fit the question "
+            "are offered. Functions of the same names come from --tools.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
+    catalogue_tokens: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Offer at most so many tokens of tools (8,000 of a catalogue); without "
+            "--catalogue of those of --tools.",
+            min=LEAST_TOKENS,
+        ),
+    ] = None,
+    chooser: Annotated[
+        str | None,
+        typer.Option(metavar="HOW", help=f"Who chooses them: {', '.join(CHOOSERS)}."),
     ] = None,
     agent: Annotated[
         str, typer.Option(metavar="NAME", help=f"How it works: {', '.join(AGENTS)}.")
@@ -157,6 +182,7 @@ def ask(
             thinking_tokens=thought.tokens,
             max_tokens=max_tokens,
             instructions=instructions,
+            catalogue=_catalogue(catalogue, catalogue_tokens, chooser),
         )
         command = CommandOptions(
             as_json=as_json,
@@ -179,6 +205,18 @@ def ask(
         )
         code = asyncio.run(question_command.answer(tools or (), thought.model, command))
     raise typer.Exit(code)
+
+
+def _catalogue(
+    file: Path | None, tokens: int | None, chooser: str | None
+) -> CatalogueOptions | None:
+    """The catalogue, if any of its options is given. Raises: `BadParameter`."""
+    if file is None and tokens is None:
+        if chooser is not None:
+            raise typer.BadParameter("--chooser goes with --catalogue or --catalogue-tokens")
+        return None
+    by = options.one_of(chooser or "lexical", tuple(CHOOSERS), "--chooser")
+    return CatalogueOptions(file, TOKENS if tokens is None else tokens, by)
 
 
 def _limits(given: Sequence[str]) -> GrammarLimits:

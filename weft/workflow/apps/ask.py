@@ -5,6 +5,7 @@ The agents' loops are in `weft.agents.loops`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -12,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from weft.agents.agent import AgentOptions, Answer, merge_plans
-from weft.agents.loops import check_options
+from weft.agents.catalogue.options import CatalogueOptions
+from weft.agents.loops import check_callable, check_options
 from weft.agents.reuse import ReusingTools
 from weft.core.errors import AgentError, BuildError
 from weft.core.keywords import refuses_unknown_keywords
@@ -59,8 +61,8 @@ async def ask(
     Args:
         tools: `@weft.tool` functions, tool runners, or paths such as "./tools.py"
         model: a client, `local:NAME`, `vllm:NAME`, or a mapping as under `models` of a workflow
-        agent: compiler, divide, react or parallel-react
-        options: rounds, calls, the schema of the answer: see `AgentOptions`
+        agent: compiler, divide, react, parallel-react, or plan, which makes no call
+        options: rounds, calls, the schema of the answer, a catalogue: see `AgentOptions`
         settings: listeners, concurrency, deadline and budget, and where the run is recorded
 
     Raises: `BuildError` for invalid arguments, `AgentError` when there is no answer,
@@ -92,7 +94,10 @@ async def ask_flow(
     Its run begins and ends inside the context. Tools that no workflow could name are started and
     stopped here. Raises: `BuildError`, `ToolError`.
     """
-    section = sources.section()
+    file = _catalogue_file(options)
+    section = sources.section(file)
+    if section is not None and not section.tools and file is not None:
+        check_callable(agent, file)
     if section is not None:
         flow = _flow(section, agent, options, model)
         yield QuestionFlow(flow, _inputs(question, options), section.specs)
@@ -100,7 +105,9 @@ async def ask_flow(
     async with sources:
         tools = sources.runner
         named = {spec.name: f"{ONLY_PYTHON}{spec.name}" for spec in tools.specs()}
-        flow = _flow(ToolSection(Path.cwd().resolve(), named), agent, options, model)
+        folders = [Path.cwd().resolve(), *([] if file is None else [file.parent])]
+        folder = Path(os.path.commonpath(folders))
+        flow = _flow(ToolSection(folder, named), agent, options, model)
         reusing = ReusingTools(tools)
         yield QuestionFlow(flow, _inputs(question, options), tools.specs(), reusing)
 
@@ -163,6 +170,8 @@ def _flow(section: ToolSection, agent: str, options: AgentOptions, model: Declar
     }
     if options.approve is not None:
         limits["approve"] = options.approve
+    if options.catalogue is not None:
+        limits["catalogue"] = _catalogue(options.catalogue, section.folder)
     if options.grammar != GrammarLimits():
         limits["grammar"] = {name: getattr(options.grammar, name) for name in BOUNDS}
     answer = flow.model(
@@ -179,6 +188,21 @@ def _flow(section: ToolSection, agent: str, options: AgentOptions, model: Declar
     )
     flow.output(answer=answer)
     return flow
+
+
+def _catalogue_file(options: AgentOptions) -> Path | None:
+    """The file of the catalogue, with symbolic links resolved."""
+    if options.catalogue is None or options.catalogue.file is None:
+        return None
+    return Path(options.catalogue.file).resolve()
+
+
+def _catalogue(given: CatalogueOptions, folder: Path) -> dict[str, Any]:
+    """The key `catalogue` of an agent in a workflow in `folder`."""
+    made: dict[str, Any] = {name: getattr(given, name) for name in ("tokens", "chooser", "calls")}
+    if given.file is not None:
+        made["file"] = f"./{Path(given.file).resolve().relative_to(folder).as_posix()}"
+    return made
 
 
 def _sampling(options: AgentOptions) -> dict[str, Any]:

@@ -93,14 +93,16 @@ class ToolSources:
         """All tools. Raises: `DuplicateName`."""
         return JoinedTools(self._toolbox, *self._given, *self._flows)
 
-    def section(self) -> ToolSection | None:
+    def section(self, beside: Path | None = None) -> ToolSection | None:
         """The section `tools` of a workflow over all tools; None where no single one is possible.
+
+        Its folder has the file `beside` in it, too.
 
         That is with tool runners, with workflows of several folders or outside the Python files'
         folder, and for two tools of one name. Raises: `DuplicateName`.
         """
         runner = self.runner
-        folder = self._folder()
+        folder = self._folder(beside)
         if self._given or folder is None:
             return None
         tools: dict[str, Any] = {}
@@ -118,9 +120,10 @@ class ToolSources:
             return None
         return ToolSection(folder, tools, runner.specs())
 
-    def _folder(self) -> Path | None:
+    def _folder(self, beside: Path | None = None) -> Path | None:
         """The folder of a workflow over all tools: that of the workflow files, if any."""
         files = [file.parent for file, _ in self._files.values() if file is not None]
+        files += [] if beside is None else [beside.resolve().parent]
         folders = {flow.unit.folder.resolve() for flow in self._flows}
         if not folders:
             return Path(os.path.commonpath(files)) if files else Path.cwd().resolve()

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from weft.agents.agent import AgentOptions, Answer
+from weft.agents.catalogue.options import CatalogueOptions
 from weft.agents.loops import check_options, make_agent
 from weft.core.errors import BuildError
 from weft.engine.graph.node import Inputs, NodeContext, NodeFn
@@ -20,19 +21,22 @@ from weft.workflow.document.source import KeyPath
 from weft.workflow.document.spec.model_settings import AgentSpec
 from weft.workflow.document.spec.nodes import ModelNode
 from weft.workflow.document.spec.sampling import SamplingPart
-from weft.workflow.document.unit import Unit
+from weft.workflow.document.unit import Unit, file_beside
 from weft.workflow.runtime.models.declared_model import declared_model
 from weft.workflow.runtime.models.decoders import decoder_of
 from weft.workflow.runtime.tools.flow_tools import FlowTools
 
 
-def options_of(step: ModelNode, spec: AgentSpec, instructions: str = "") -> AgentOptions:
-    """The options of a node; by default those of `AgentOptions`."""
+def options_of(
+    unit: Unit, step: ModelNode, spec: AgentSpec, instructions: str = ""
+) -> AgentOptions:
+    """The options of a node; by default those of `AgentOptions`. Raises: `BuildError`."""
     values: dict[str, Any] = {
         "rounds": spec.rounds,
         "calls": spec.calls,
         "constrain": spec.constrain,
         "grammar": _limits(spec),
+        "catalogue": _catalogue(unit, spec),
         "schema": step.output_schema,
         "temperature": step.temperature,
         "max_tokens": step.max_tokens,
@@ -49,12 +53,22 @@ def _limits(spec: AgentSpec) -> GrammarLimits | None:
     return GrammarLimits(**spec.grammar.model_dump(exclude_none=True))
 
 
+def _catalogue(unit: Unit, spec: AgentSpec) -> CatalogueOptions | None:
+    if spec.catalogue is None:
+        return None
+    given = spec.catalogue.model_dump(exclude_none=True)
+    if "file" in given:
+        hint = "keep the catalogue beside the workflow"
+        given["file"] = file_beside(unit, given["file"], hint)
+    return CatalogueOptions(**given)
+
+
 def check_agent(unit: Unit, step: ModelNode, path: KeyPath) -> None:
     """Check the agent of the node at `path`, if any. Raises: `BuildError`, with the position."""
     if step.agent is None:
         return
     try:
-        check_options(step.agent.loop, options_of(step, step.agent))
+        check_options(step.agent.loop, options_of(unit, step, step.agent))
     except BuildError as error:
         unit.fail(error, (*path, "agent"), at_key=True)
 
@@ -79,7 +93,7 @@ def act(step: ModelNode, unit: Unit, on: str | None = None) -> NodeFn:
         await tools.start()
         client = services.models.client(unit, step.model)
         model = declared_model(client, unit, step.model, decode)
-        options = options_of(step, spec, system.text_for(names))
+        options = options_of(unit, step, spec, system.text_for(names))
         seed = inherited_seed(inputs, context.node) if step.seed is None else step.seed
         options = replace(options, schema=schema, seed=seed)
         agent = make_agent(spec.loop, tools, model, options)

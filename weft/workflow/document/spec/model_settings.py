@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, JsonValue, model_validator
 from pydantic_core import PydanticCustomError
 
+from weft.agents.catalogue.options import LEAST_TOKENS, ChooserName
 from weft.agents.names import AgentName
 from weft.workflow.document.spec.fields import (
     Duration,
@@ -170,12 +171,30 @@ class GrammarSpec(SpecPart):
     decimals: Bound = optional("Digits behind the point; 40.")
 
 
+class CatalogueSpec(SpecPart):
+    """How an agent chooses the tools that it offers to its model."""
+
+    file: str | None = optional(
+        "Declarations of tools with their fields, JSON or JSON lines; else the node's tools, "
+        "grouped by the prefixes of their names."
+    )
+    tokens: Annotated[int, Field(ge=LEAST_TOKENS)] | None = optional(
+        "At most so many tokens of declarations; 8,000."
+    )
+    chooser: ChooserName | None = optional(
+        "lexical: by the words of the prompt; model: the model opens fields, searches and chooses; "
+        "lexical."
+    )
+    calls: Positive | None = optional("At most so many operations of a model that chooses; 12.")
+
+
 class AgentSpec(SpecPart):
     """An agent: a loop in which the model calls tools until it can answer the question."""
 
     loop: Loop = Field(
         description="compiler: a plan of calls that refer to one another; divide: rounds of "
-        "independent calls; react: one call at a time; parallel-react: the model's own calls."
+        "independent calls; react: one call at a time; parallel-react: the model's own calls; "
+        "plan: the text of a plan, and no call."
     )
     rounds: Positive | None = optional("At most so many plans; 4.")
     calls: Annotated[int, Field(ge=0)] | None = optional("At most so many calls of tools; 64.")
@@ -187,6 +206,7 @@ class AgentSpec(SpecPart):
         "true: each call needs a person's approval. false: calls of `once` tools need none, "
         "unless the tool says so."
     )
+    catalogue: CatalogueSpec | None = optional("Offer only the tools that fit the prompt.")
 
 
 Agentic = Annotated[AgentSpec, expands("loop", Loop | AgentSpec), shortens("loop")]

@@ -1,0 +1,64 @@
+"""The plan alone: a model writes it, and no call is made."""
+
+from __future__ import annotations
+
+from weft.agents.agent import AgentOptions, Answer, sampling_of
+from weft.agents.loops.base import LoopAgent
+from weft.agents.loops.plan_attempt import PlanAttempt
+from weft.core.errors import AgentError, PlanError
+from weft.core.ports import ModelClient, ToolRunner
+from weft.engine import NodeContext
+from weft.planner.plan import PlanStep
+from weft.planner.planner import Planner
+from weft.planner.prompt import plan_messages, repair_messages
+from weft.planner.text.writer import write
+
+_OPTIONS = AgentOptions()
+
+
+class PlanAgent(LoopAgent):
+    """The planning agent: `make_agent("plan", ...)`. Its answer is the text of its plan.
+
+    A malformed plan is written again once. Tools need no function.
+    """
+
+    name = "plan"
+
+    def __init__(
+        self, tools: ToolRunner, model: ModelClient, options: AgentOptions = _OPTIONS
+    ) -> None:
+        super().__init__(tools, model, options)
+        self.planner = Planner(
+            model,
+            constrain=options.constrain,
+            sampling=sampling_of(options),
+            grammar=options.grammar,
+            extra=options.extra_body or {},
+        )
+
+    async def answer(self, context: NodeContext, question: str) -> Answer:
+        specs = self.tools.specs()
+        messages = plan_messages(question, specs, instructions=self.options.instructions)
+        first = self._attempt()
+        try:
+            plan = await first.plan(context, "plan1", messages, {})
+        except PlanError as error:
+            repair = repair_messages(messages, first.text, error, ())
+            try:
+                plan = await self._attempt(corrected=True).plan(
+                    context, "mend1", repair, {}, instead_of="plan1"
+                )
+            except PlanError as again:
+                raise AgentError(
+                    f"the plan is malformed: {error}; and so is its correction: {again}",
+                    hint=again.hint or "ask for less, or use a larger model",
+                ) from again
+        return Answer(write(plan), plans=(plan,))
+
+    def _attempt(self, *, corrected: bool = False) -> PlanAttempt:
+        specs = self.tools.specs()
+        return PlanAttempt(self.planner, self.model, specs, _ignore, corrected=corrected)
+
+
+def _ignore(_: PlanStep) -> None:
+    """A written step begins nothing."""
