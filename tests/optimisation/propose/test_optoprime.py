@@ -38,11 +38,14 @@ def suggestion(*pairs: tuple[object, object]) -> dict[str, Any]:
 
 
 def author(good: float) -> Callable[[ModelRequest], Any]:
-    """Suggests the right prompt with this probability, else one that says nothing."""
+    """Suggests the right prompt with this probability, else one that says nothing; and what is no
+    variable.
+    """
 
     def answer(request: ModelRequest) -> Any:
         right = Random(f"{request.sampling.seed}").random() < good
-        return suggestion(("answer.prompt", GOOD if right else "Hm: {{ thing }}?"))
+        prompt = GOOD if right else "Hm: {{ thing }}?"
+        return suggestion(("answer.prompt", prompt), ("answer.size", 3))
 
     return answer
 
@@ -56,6 +59,9 @@ def test_a_suggestion_that_helps_is_found_and_one_that_does_not_is_not(tmp_path:
     nothing = study(["optoprime"], tmp_path / "no", author(0.0))
     assert nothing.verdict.kind in ("no_headroom", "not_shown")
     assert nothing.best.edits == ()
+    (noted,) = nothing.proposers
+    assert noted.candidates >= 1
+    assert noted.dropped >= 1
 
 
 def proposed(answer: Any, text: str = FLOW) -> tuple[list[Candidate], GraphFeedback, TableContext]:
