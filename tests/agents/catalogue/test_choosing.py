@@ -12,9 +12,11 @@ import pytest
 from tests.agents.catalogue.made_up import ROWS
 from tests.agents.loops.scripted_agent import CAPABLE, Talked, call, says
 from tests.durability.recorded import go_on, record
+from tests.golden_files import assert_golden
 from weft.agents.agent import AgentOptions, run_agent
 from weft.agents.catalogue import CatalogueIndex, CatalogueOptions, CatalogueView, read_catalogue
-from weft.agents.catalogue.model import CatalogueLoop
+from weft.agents.catalogue.model import CATALOGUE_PROMPT_VERSION, CatalogueLoop
+from weft.agents.chat.prompt import SYSTEM_PROMPT_VERSION, TURNS_PROMPT_VERSION
 from weft.agents.loops import check_options, make_agent
 from weft.core.errors import BuildError
 from weft.core.events import Event
@@ -22,6 +24,7 @@ from weft.core.ids import NodeId
 from weft.engine import Inputs, Node, NodeContext
 from weft.testing import FakeClock, FakeModel, FakeTools
 
+GOLDEN = Path(__file__).parents[2] / "golden" / "agents" / "catalogue.txt"
 PLAN = '1. getRainForecast(town="Bern")\n2. join($1)\n'
 FINISH = '{"thought": "read", "decision": "finish", "answer": "12 mm"}'
 
@@ -147,6 +150,16 @@ def test_a_model_opens_closes_and_chooses(file: Path) -> None:
     assert "getWindForecast" not in prompt
     choice = next(text for text in talked.logs if "are offered" in text)
     assert choice.startswith("1 of 6 tools are offered")
+
+
+def test_what_the_model_is_told(file: Path) -> None:
+    """A change here asks for a new version of the prompt."""
+    options = AgentOptions(catalogue=CatalogueOptions(file, chooser="model"))
+    talked = question("plan", "rain in Bern", [*CHOICES, PLAN], options, FakeTools())
+    messages = talked.requests[len(CHOICES) - 1].messages
+    said = [f"=== {message.role} ===\n{message.content}\n" for message in messages]
+    versions = f"{CATALOGUE_PROMPT_VERSION} {SYSTEM_PROMPT_VERSION} {TURNS_PROMPT_VERSION}"
+    assert_golden(GOLDEN, "\n".join([versions, *said]))
 
 
 def test_a_model_that_chooses_nothing_is_replaced_and_that_is_logged(file: Path) -> None:

@@ -20,6 +20,7 @@ from weft.planner.text.writer import parameter_name
 
 _DESCRIPTION_CHARS: Final = 100
 _MOST_PARAMETERS: Final = 8
+_SUGGESTED: Final = 8
 _RESERVED: Final = 16
 """Tokens that stay free for a note on hidden fields, which a contraction may bring back."""
 
@@ -107,8 +108,8 @@ class CatalogueView:
         """
         for name in names:
             if name not in self.catalogue.tools:
-                known = [*self.visible(), *self.found]
-                hint = suggestion(name, known or self.catalogue.tools)
+                known = dict.fromkeys([*self.visible(), *self.found])
+                hint = suggestion(name, known or self.catalogue.tools, most=_SUGGESTED)
                 raise ToolArgumentError(f"there is no tool {name!r:.100}", hint=hint)
         wider = replace(self, chosen=tuple(dict.fromkeys([*self.chosen, *names])))
         if wider.chosen_tokens > self.limit:
@@ -136,7 +137,7 @@ class CatalogueView:
         for path in paths:
             if not path or path not in self.catalogue.groups:
                 shown = [path_text(each) for each in self.catalogue.groups if each]
-                hint = suggestion(path_text(path), shown, most=8)
+                hint = suggestion(path_text(path), shown, most=_SUGGESTED)
                 raise ToolArgumentError(f"there is no field {path_text(path)!r:.100}", hint=hint)
 
     def _first_level(self) -> Iterator[str]:
