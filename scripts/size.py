@@ -17,7 +17,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 BUDGET: Final[dict[str, tuple[int, int]]] = {
     "tests": (1_180, 156_000),
-    "weft": (1_188, 176_700),
+    "weft": (1_210, 178_500),
     "weft/agents": (102, 13_000),
     "weft/cli": (103, 12_300),
     "weft/cluster": (22, 4_000),
@@ -26,7 +26,7 @@ BUDGET: Final[dict[str, tuple[int, int]]] = {
     "weft/durability": (56, 9_500),
     "weft/engine": (40, 6_900),
     "weft/evaluation": (22, 3_000),
-    "weft/optimisation": (72, 10_800),
+    "weft/optimisation": (79, 12_000),
     "weft/planner": (45, 7_600),
     "weft/reasoning": (108, 14_300),
     "weft/serving": (194, 28_800),

@@ -78,11 +78,6 @@ class Hypotheses:
         asked = 2 * self._attempts * (1 + self._count)
         return asked + self._most_calls if self._nodes else 0
 
-    @property
-    def dropped(self) -> int:
-        """`refused`, for reports."""
-        return self.refused
-
     async def propose(self, state: SearchState) -> Proposal:
         """At most one candidate."""
         if not self._nodes:

@@ -59,11 +59,6 @@ class Reflection:
         """The most model calls of one proposal: an answer may be asked for twice."""
         return 2 * self._attempts + self._most_calls if self._nodes else 0
 
-    @property
-    def dropped(self) -> int:
-        """`refused`, for reports."""
-        return self.refused
-
     async def propose(self, state: SearchState) -> Proposal:
         """At most one rewritten prompt, and one merge."""
         if not self._nodes:
