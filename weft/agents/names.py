@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final, Literal, NamedTuple
+
+from weft.core.errors import BuildError
+from weft.core.suggestion import unknown
 
 AgentName = Literal["compiler", "divide", "react", "parallel-react", "plan"]
 
@@ -34,3 +38,24 @@ AGENTS: Final[Mapping[str, AgentEntry]] = {
         f"{_LOOPS}.plan_only:PlanAgent", "a plan as `compiler` writes it, and no call", calls=False
     ),
 }
+
+
+def check_callable(name: str, catalogue: str | Path) -> None:
+    """Check that the agent `name` makes no calls, since no tool of `catalogue` has a function.
+
+    Raises: `BuildError`.
+    """
+    if entry_of(name).calls:
+        raise BuildError(
+            f"no tool of {catalogue} has a function, so none can be called",
+            hint="give functions of the same names as tools, or take the agent `plan`, which calls "
+            "none",
+        )
+
+
+def entry_of(name: str) -> AgentEntry:
+    """The agent called `name`. Raises: `BuildError`, with the known ones."""
+    entry = AGENTS.get(name)
+    if entry is None:
+        raise unknown(BuildError, "agent", name, AGENTS)
+    return entry

@@ -20,7 +20,6 @@ from weft.evaluation.case import Case
 from weft.optimisation.candidates import Candidate, CaseOutcome, SearchState
 from weft.optimisation.edits import SetDecoder, SetModel
 from weft.optimisation.options import AS_IT_IS, EditOption, patch_of
-from weft.optimisation.propose.batches import training_batch
 from weft.optimisation.propose.context import ObservedNode, ObservedRun
 from weft.optimisation.propose.optoprime import GraphFeedback, worst_run
 from weft.optimisation.propose.program_text import program_text
@@ -230,20 +229,3 @@ def test_the_minimal_subgraph_has_what_is_inside_a_map_and_what_that_is_given() 
     names = [node.node for node in minimal_subgraph(nodes, ["answer"])]
     assert names == ["parts", "notes/do", "notes", "answer"]
     assert [n.node for n in minimal_subgraph(nodes, ["notes/do"])] == ["parts", "notes/do"]
-
-
-@pytest.mark.parametrize("size", [0, 1, 3, 10])
-def test_batches_are_epochs_in_which_each_case_comes_once(size: int) -> None:
-    own = context()
-    own.train = own.train[:size]
-    batches = [training_batch(own, number, 3) for number in range(20)]
-    assert batches == [training_batch(own, number, 3) for number in range(20)]
-    if size <= 3:
-        assert all([case.id for case in batch] == [c.id for c in own.train] for batch in batches)
-        return
-    ids = [case.id for batch in batches[:10] for case in batch]
-    assert all(len({case.id for case in batch}) == len(batch) for batch in batches)
-    counts = [ids.count(case.id) for case in own.train]
-    assert max(counts) - min(counts) <= 1 + (30 - len(ids))
-    own.seed += 1
-    assert batches != [training_batch(own, number, 3) for number in range(20)]

@@ -15,7 +15,7 @@ from weft.agents.catalogue.model import ModelChooser
 from weft.agents.catalogue.reader import read_catalogue
 from weft.agents.catalogue.search import CatalogueIndex
 from weft.agents.catalogue.tree import Catalogue, prefix_paths
-from weft.agents.loops import check_callable
+from weft.agents.names import check_callable
 from weft.agents.tools.approval import ApprovalRule
 from weft.agents.tools.toolbox import resource_of, settings_of
 from weft.core.errors import AgentError, ToolNotFound

@@ -9,10 +9,9 @@ from pathlib import Path
 
 from weft.agents.agent import Agent, AgentOptions
 from weft.agents.chat.model_output import check_schema
-from weft.agents.names import AGENTS, AgentEntry
+from weft.agents.names import entry_of
 from weft.core.errors import BuildError
 from weft.core.ports import ModelClient, ToolRunner
-from weft.core.suggestion import unknown
 
 _OPTIONS = AgentOptions()
 
@@ -26,7 +25,7 @@ def make_agent(
 
     Raises: `BuildError` for an unknown name; it lists the known ones.
     """
-    entry = _entry(name)
+    entry = entry_of(name)
     module, _, kind = entry.place.partition(":")
     made: Callable[[ToolRunner, ModelClient, AgentOptions], Agent]
     made = getattr(import_module(module), kind)
@@ -45,7 +44,7 @@ def check_options(name: str, options: AgentOptions) -> None:
 
     Raises: `BuildError`.
     """
-    entry = _entry(name)
+    entry = entry_of(name)
     if options.schema is not None:
         if not entry.calls:
             hint = "leave the schema out, or take another agent"
@@ -55,23 +54,3 @@ def check_options(name: str, options: AgentOptions) -> None:
     if file is not None and not Path(file).is_file():
         hint = "give a JSON or JSON-lines file of declarations"
         raise BuildError(f"there is no catalogue {file}", hint=hint)
-
-
-def check_callable(name: str, catalogue: str | Path) -> None:
-    """Check that the agent `name` makes no calls, since no tool of `catalogue` has a function.
-
-    Raises: `BuildError`.
-    """
-    if _entry(name).calls:
-        raise BuildError(
-            f"no tool of {catalogue} has a function, so none can be called",
-            hint="give functions of the same names as tools, or take the agent `plan`, which calls "
-            "none",
-        )
-
-
-def _entry(name: str) -> AgentEntry:
-    entry = AGENTS.get(name)
-    if entry is None:
-        raise unknown(BuildError, "agent", name, AGENTS)
-    return entry

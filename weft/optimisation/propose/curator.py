@@ -12,7 +12,6 @@ from weft.core.errors import ModelError
 from weft.optimisation.candidates import Candidate, KnobOptions, Option, Proposal, SearchState
 from weft.optimisation.edits import SetPrompt
 from weft.optimisation.options import EditOption
-from weft.optimisation.propose.batches import training_batch
 from weft.optimisation.propose.context import (
     ObservedRun,
     ProposalContext,
@@ -28,6 +27,7 @@ from weft.optimisation.propose.lessons import (
     read_tags,
     reflection_question,
 )
+from weft.optimisation.propose.minibatch import minibatch
 from weft.optimisation.propose.playbook import Playbook
 from weft.optimisation.propose.rewrites import PROMPT, prompt_of
 from weft.optimisation.propose.structure_rules import (
@@ -96,7 +96,7 @@ class PlaybookCurator:
         parent = fitting_or_baseline(self._context, state.best, state.baseline)
         node = self._nodes[number % len(self._nodes)]
         shown = self._shown(parent, node)
-        cases = training_batch(self._context, number, self._cases)
+        cases = minibatch(self._context.train, self._context.seed, number, self._cases)
         runs = await observe_within(self._context, parent, cases, self._most_calls)
         scored = [run for run in runs if run.score is not None]
         found: list[Candidate] = []

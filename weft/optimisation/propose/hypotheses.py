@@ -24,12 +24,11 @@ from weft.optimisation.propose.minibatch import (
 )
 from weft.optimisation.propose.parents import measured
 from weft.optimisation.propose.prompt_nodes import (
-    PROMPT,
     PromptNode,
     asked_rewrite,
     prompt_nodes,
 )
-from weft.optimisation.propose.rewrites import bare, rewritten
+from weft.optimisation.propose.rewrites import PROMPT, bare, rewritten
 from weft.optimisation.propose.structure_rules import fitting_or_baseline
 
 _FIELD_ORDER: Final = "field_order"

@@ -10,7 +10,6 @@ from typing import Any, Final
 from weft.core.errors import ModelError
 from weft.optimisation.candidates import Candidate, KnobOptions, Proposal, SearchState
 from weft.optimisation.options import EditOption
-from weft.optimisation.propose.batches import training_batch
 from weft.optimisation.propose.context import (
     ObservedNode,
     ObservedRun,
@@ -18,6 +17,7 @@ from weft.optimisation.propose.context import (
     observation_calls,
     observe_within,
 )
+from weft.optimisation.propose.minibatch import minibatch
 from weft.optimisation.propose.program_text import program_text
 from weft.optimisation.propose.rewrites import PROMPT
 from weft.optimisation.propose.structure_rules import (
@@ -106,7 +106,7 @@ class GraphFeedback:
             return Proposal([])
         before = self._context.calls
         parent = fitting_or_baseline(self._context, state.best, state.baseline)
-        cases = training_batch(self._context, len(state.blocks), self._cases)
+        cases = minibatch(self._context.train, self._context.seed, len(state.blocks), self._cases)
         runs = await observe_within(self._context, parent, cases, self._most_calls)
         worst = worst_run(runs, self._threshold)
         child = None if worst is None else await self._asked(state, parent, worst)

@@ -16,7 +16,6 @@ from weft.optimisation.propose.rewrites import references
 from weft.optimisation.propose.traces import fenced, minimal_subgraph, run_text
 from weft.workflow.document.rewrite import plain_document
 
-PROMPT: Final = ".prompt"
 _MOST_NODES: Final = 8
 _MOST_SHOWN: Final = 800
 _MOST_PROMPT: Final = 8_000

@@ -18,8 +18,8 @@ from weft.optimisation.propose.minibatch import (
     minibatch,
 )
 from weft.optimisation.propose.parents import case_front, drawn, measured, merges
-from weft.optimisation.propose.prompt_nodes import PROMPT, asked_rewrite, prompt_nodes
-from weft.optimisation.propose.rewrites import rewritten
+from weft.optimisation.propose.prompt_nodes import asked_rewrite, prompt_nodes
+from weft.optimisation.propose.rewrites import PROMPT, rewritten
 from weft.optimisation.propose.structure_rules import fitting_or_baseline
 
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from weft.agents.agent import AgentOptions, Answer, merge_plans
 from weft.agents.catalogue.options import CatalogueOptions
-from weft.agents.loops import check_callable, check_options
+from weft.agents.loops import check_options
+from weft.agents.names import check_callable
 from weft.agents.reuse import ReusingTools
 from weft.core.errors import AgentError, BuildError
 from weft.core.keywords import refuses_unknown_keywords
