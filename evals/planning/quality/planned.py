@@ -51,9 +51,13 @@ class Planned:
 
 
 async def planned(
-    model: ModelClient, constrain: Constrain, question: str, tools: Sequence[ToolSpec]
+    model: ModelClient,
+    constrain: Constrain,
+    question: str,
+    tools: Sequence[ToolSpec],
+    max_tokens: int = MAX_TOKENS,
 ) -> Planned:
-    """The plan that `model` writes greedily, within 320 tokens."""
+    """The plan that `model` writes greedily, within `max_tokens`."""
     used = Usage()
     notes: list[str] = []
 
@@ -61,7 +65,7 @@ async def planned(
         nonlocal used
         used += usage
 
-    planner = Planner(model, constrain=constrain, sampling=Sampling(MAX_TOKENS, 0.0))
+    planner = Planner(model, constrain=constrain, sampling=Sampling(max_tokens, 0.0))
     stream = planner.stream(
         plan_messages(question, tools), tools, on_usage=spend, on_note=notes.append
     )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from evals.planning.quality.planned import MAX_TOKENS, planned
+from evals.planning.quality.planned import planned
 from evals.planning.skills.case import Answer, SkillCase
 from weft.core.errors import ModelError
 from weft.core.ports import ModelClient, ModelRequest, Sampling
@@ -18,6 +18,8 @@ from weft.planner.grammar.limits import Constrain
 from weft.testing import FakeModel
 
 AT_ONCE: Final = 16
+MAX_TOKENS: Final = 160
+"""Of one answer: models that cannot plan write as much as they may."""
 
 Asked = tuple[str, SkillCase]
 """The skill and one of its cases."""
@@ -74,7 +76,7 @@ class ScriptedSolver:
 
 
 async def _plan(model: ModelClient, constrain: Constrain, case: SkillCase) -> Answer:
-    found = await planned(model, constrain, case.question, case.tools)
+    found = await planned(model, constrain, case.question, case.tools, MAX_TOKENS)
     free = constrain != "never" and any("not held to a grammar" in note for note in found.notes)
     return Answer(found.plan, found.written, found.error, found.refused, free)
 
