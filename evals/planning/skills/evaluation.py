@@ -80,7 +80,7 @@ async def _of_system(
         model = models.of(options.declared(system))
         await model.capabilities()
         for suffix, constrain in MODES:
-            solver = ModelSolver(model, constrain)
+            solver = ModelSolver(model, constrain, options.max_tokens)
             rows += await rows_of(solver, f"{label}{suffix}", found, limit)
     return rows
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from evals.planning.quality.planned import MAX_TOKENS
 from evals.planning.skills.planted import PLANTED
 
 GOLD: Final = "gold"
@@ -18,12 +19,14 @@ class SkillOptions:
     """`systems`: `gold`, `planted:KIND`, and models as workflows name them: `local:NAME`; with
     `base_url` the names that an OpenAI-compatible server gives them.
 
-    `limit`: cases of each task; None for all, or a few where time is short.
+    `limit`: cases of each task; None for all, or a few where time is short. `max_tokens` of an
+    answer, thoughts included.
     """
 
     systems: tuple[str, ...] = (GOLD,)
     base_url: str = ""
     limit: int | None = None
+    max_tokens: int = MAX_TOKENS
 
     def declared(self, system: str) -> str | Mapping[str, str]:
         """A model as `Models.of` takes it; a bare name is a model in this process."""
@@ -56,11 +59,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--base-url", default="", help="an OpenAI-compatible server")
     group.add_argument("--limit", type=_count, metavar="N", help="cases of each task")
+    group.add_argument(
+        "--max-tokens", type=_count, default=MAX_TOKENS, help="of an answer, thoughts included"
+    )
 
 
 def options_of(asked: argparse.Namespace) -> SkillOptions:
     """The options that a command line asks for."""
-    return SkillOptions(asked.model, asked.base_url, asked.limit)
+    return SkillOptions(asked.model, asked.base_url, asked.limit, asked.max_tokens)
 
 
 def _systems(text: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from evals.planning.quality.planned import planned
+from evals.planning.quality.planned import MAX_TOKENS, planned
 from evals.planning.skills.case import Answer, SkillCase
 from weft.core.errors import ModelError
 from weft.core.ports import ModelClient, ModelRequest, Sampling
@@ -18,8 +18,6 @@ from weft.planner.grammar.limits import Constrain
 from weft.testing import FakeModel
 
 AT_ONCE: Final = 16
-MAX_TOKENS: Final = 160
-"""Of one answer: models that cannot plan write as much as they may."""
 
 Asked = tuple[str, SkillCase]
 """The skill and one of its cases."""
@@ -27,7 +25,9 @@ Asked = tuple[str, SkillCase]
 
 @dataclass(frozen=True, slots=True)
 class ModelSolver:
-    """A model that writes greedily. `constrain` as in `weft.planner.grammar.limits`.
+    """A model that writes greedily, within `max_tokens`, thoughts included.
+
+    `constrain` as in `weft.planner.grammar.limits`.
 
     A reply in words is asked for as such, or, under the grammar, as a plan that calls `respond`.
     Equal questions of several skills are asked once.
@@ -35,6 +35,7 @@ class ModelSolver:
 
     model: ModelClient
     constrain: Constrain
+    max_tokens: int = MAX_TOKENS
 
     async def answers(self, asked: Sequence[Asked]) -> list[Answer]:
         """The answers in the order asked; a request that fails is one of them, too."""
@@ -57,8 +58,23 @@ class ModelSolver:
 
     async def _answer(self, case: SkillCase) -> Answer:
         if case.plan is None and self.constrain == "never":
-            return await _reply(self.model, case)
-        return await _plan(self.model, self.constrain, case)
+            return await self._reply(case)
+        return await self._plan(case)
+
+    async def _plan(self, case: SkillCase) -> Answer:
+        found = await planned(
+            self.model, self.constrain, case.question, case.tools, self.max_tokens
+        )
+        free = any("not held to a grammar" in note for note in found.notes)
+        return Answer(found.plan, found.written, found.error, found.refused, free)
+
+    async def _reply(self, case: SkillCase) -> Answer:
+        sampling = Sampling(self.max_tokens, 0.0)
+        request = ModelRequest((Message("user", case.question),), sampling=sampling)
+        try:
+            return Answer(text=(await complete(self.model, request)).text)
+        except ModelError as error:
+            return Answer(error=type(error).__name__, failed=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +89,6 @@ class ScriptedSolver:
             await ModelSolver(FakeModel([self.text(skill, case)]), "never")._answer(case)
             for skill, case in asked
         ]
-
-
-async def _plan(model: ModelClient, constrain: Constrain, case: SkillCase) -> Answer:
-    found = await planned(model, constrain, case.question, case.tools, MAX_TOKENS)
-    free = constrain != "never" and any("not held to a grammar" in note for note in found.notes)
-    return Answer(found.plan, found.written, found.error, found.refused, free)
-
-
-async def _reply(model: ModelClient, case: SkillCase) -> Answer:
-    request = ModelRequest((Message("user", case.question),), sampling=Sampling(MAX_TOKENS, 0.0))
-    try:
-        return Answer(text=(await complete(model, request)).text)
-    except ModelError as error:
-        return Answer(error=type(error).__name__, failed=True)
 
 
 def _key(case: SkillCase) -> tuple[object, ...]:
