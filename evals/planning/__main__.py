@@ -8,6 +8,7 @@ from evals.planning.effort import FULL, QUICK
 from evals.planning.plot import draw
 from evals.planning.report import table
 from evals.planning.sections import SECTIONS, rows_of
+from evals.planning.skills.options import add_arguments, options_of
 from evals.results import environment, title, write_results
 from evals.sectioned import arguments
 from weft.planner.prompt import PLAN_PROMPT_VERSION
@@ -19,9 +20,10 @@ def main() -> None:
         "planning",
         "What weft's planner is worth: orchestration, validity, quality, healing.",
         SECTIONS,
+        add_arguments,
     )
     effort = QUICK if asked.quick else FULL
-    rows = asyncio.run(rows_of(asked.only, effort))
+    rows = asyncio.run(rows_of(asked.only, effort, skills=options_of(asked)))
     about = environment(plan_prompt=PLAN_PROMPT_VERSION)
     print(f"\n{title(about)}\n")
     print(table(rows))

@@ -74,7 +74,7 @@ def _line(figures: Lookup, case: str, system: str) -> str:
 
 def _single(row: Row) -> str:
     value = "" if row.value is None else f"{row.value:,.3f}"
-    return f"{row.case:48}{row.system:20}{row.metric:42}{value:>12}  {row.unit}".rstrip()
+    return f"{row.case:48}{row.system:28} {row.metric:42}{value:>12}  {row.unit}".rstrip()
 
 
 def _verdicts(figures: Lookup) -> Iterable[str]:

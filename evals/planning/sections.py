@@ -12,15 +12,19 @@ from typing import Final
 from evals.engine.rows import Row
 from evals.planning.effort import Effort, Skipped
 
-SECTIONS: Final = ("orchestration", "validity", "quality", "healing", "choice")
+SECTIONS: Final = ("orchestration", "validity", "quality", "healing", "choice", "skills")
 
 
-async def rows_of(sections: Iterable[str], effort: Effort) -> list[Row]:
-    """What the sections find, one after the other; why, where one cannot be measured."""
+async def rows_of(sections: Iterable[str], effort: Effort, **options: object) -> list[Row]:
+    """What the sections find, one after the other; why, where one cannot be measured.
+
+    `options`: what a section is asked for beside the effort, by its name.
+    """
     rows: list[Row] = []
     for name in sections:
         try:
-            rows += await module(name).run(effort)
+            given = [options[name]] if name in options else []
+            rows += await module(name).run(effort, *given)
         except Skipped as reason:
             print(f"{name} is skipped: {reason}", file=sys.stderr, flush=True)
             rows.append(Row(name, "", f"skipped: {reason}", None, ""))

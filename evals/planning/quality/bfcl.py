@@ -1,4 +1,4 @@
-"""BFCL's parallel and parallel_multiple items, with their functions as tools."""
+"""BFCL's items for Python calls, with their functions as tools."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from evals.planning.quality.ast_match import Allowed
 from weft.core.values import JsonSchema, ToolSpec
 
 CATEGORIES = ("parallel", "parallel_multiple")
+UNANSWERED = "irrelevance"
+"""The category in which no function fits the question."""
+
 _KINDS = {"dict": "object", "float": "number", "tuple": "array"}
 _KEPT = ("description", "enum", "default", "required")
 
@@ -27,8 +30,10 @@ class Item:
 
 
 def items(category: str) -> list[Item]:
-    """All items of a category. Raises: `Skipped`."""
-    answers = load_lines(f"planner/bfcl_v4/possible_answer/BFCL_v4_{category}.json")
+    """All items of a category; those of `irrelevance` have no calls. Raises: `Skipped`."""
+    answers = []
+    if category != UNANSWERED:
+        answers = load_lines(f"planner/bfcl_v4/possible_answer/BFCL_v4_{category}.json")
     gold = {answer["id"]: answer["ground_truth"] for answer in answers}
     return [
         Item(
@@ -36,7 +41,7 @@ def items(category: str) -> list[Item]:
             item["question"][0][-1]["content"],
             item["function"],
             tuple(tool(function) for function in item["function"]),
-            gold[item["id"]],
+            gold[item["id"]] if category != UNANSWERED else (),
         )
         for item in load_lines(f"planner/bfcl_v4/BFCL_v4_{category}.json")
     ]

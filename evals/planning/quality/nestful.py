@@ -52,6 +52,11 @@ def items() -> list[Item]:
     return found
 
 
+def total() -> int:
+    """How many items there are, with those that `items` leaves out. Raises: `Skipped`."""
+    return len(gold.tasks())
+
+
 def _fits(plan: Plan, tools: Sequence[ToolSpec]) -> bool:
     try:
         read(write(plan), tools)

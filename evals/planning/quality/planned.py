@@ -36,34 +36,48 @@ _KINDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """`plan` is None where `error` says in a word what is wrong with the text."""
+    """`plan` is None where `error` says in a word what is wrong with the text.
+
+    `written`: that text. `refused`: the model's client raised. `notes`: deviations from the
+    settings, such as a plan that could not be held to a grammar.
+    """
 
     plan: Plan | None
     error: str
     usage: Usage
+    written: str = ""
+    refused: bool = False
+    notes: tuple[str, ...] = ()
 
 
 async def planned(
-    model: ModelClient, constrain: Constrain, question: str, tools: Sequence[ToolSpec]
+    model: ModelClient,
+    constrain: Constrain,
+    question: str,
+    tools: Sequence[ToolSpec],
+    max_tokens: int = MAX_TOKENS,
 ) -> Planned:
-    """The plan that `model` writes greedily, within 320 tokens."""
+    """The plan that `model` writes greedily, within `max_tokens`."""
     used = Usage()
+    notes: list[str] = []
 
     def spend(usage: Usage) -> None:
         nonlocal used
         used += usage
 
-    planner = Planner(model, constrain=constrain, sampling=Sampling(MAX_TOKENS, 0.0))
-    stream = planner.stream(plan_messages(question, tools), tools, on_usage=spend)
+    planner = Planner(model, constrain=constrain, sampling=Sampling(max_tokens, 0.0))
+    stream = planner.stream(
+        plan_messages(question, tools), tools, on_usage=spend, on_note=notes.append
+    )
     try:
         async with aclosing(stream) as parts:
             async for part in parts:
                 if isinstance(part, Plan):
-                    return Planned(part, "", used)
+                    return Planned(part, "", used, notes=tuple(notes))
     except PlanError as error:
-        return Planned(None, kind(error), used)
+        return Planned(None, kind(error), used, error.written or "", notes=tuple(notes))
     except ModelError as error:
-        return Planned(None, type(error).__name__, used)
+        return Planned(None, type(error).__name__, used, refused=True, notes=tuple(notes))
     return Planned(None, "no_join", used)
 
 
