@@ -34,6 +34,7 @@ nodes:
 outputs: {total: "{{ total }}"}
 evaluation: {data: sums.csv, metrics: {right: exact}}
 """
+USELESS = 'optimise: {knobs: {route: {optional: "{{ a + 0 }}"}}}\n'
 FUNCTIONS = """\
 def total(a: int, how: str) -> int:
     return a + 1
@@ -149,6 +150,7 @@ def test_too_few_cases_are_told_with_the_number_that_would_do() -> None:
     Path("sums.csv").write_text("\n".join(lines[:59]) + "\n", encoding="utf-8")
     told = "29 held-out cases decide nothing: at least 30 are needed, which about 130 cases"
     assert told in typed("optimise", "sums.yaml", "--dry-run").stdout
+    Path("sums.yaml").write_text(FLOW + USELESS, encoding="utf-8")
     ended = typed("optimise", "sums.yaml")
     assert ended.exit_code == 0, ended.output
     assert told in ended.stderr
@@ -182,6 +184,7 @@ def test_a_study_is_run_shown_and_written_where_something_was_shown() -> None:
 
 
 def test_nothing_is_written_where_nothing_was_shown() -> None:
+    Path("sums.yaml").write_text(FLOW + USELESS, encoding="utf-8")
     ended = typed("optimise", "sums.yaml", "--out", "better.yaml")
     assert ended.exit_code == 0, ended.output
     assert ended.stdout.startswith(("no_headroom", "not_shown"))

@@ -46,7 +46,10 @@ def split_of(group: str, shares: Sequence[int] = SHARES) -> Split:
     `shares`: of train, dev and held_out; any numbers. Raises: `InputError`.
     """
     if len(shares) != len(SPLITS) or min(shares) < 0 or not sum(shares):
-        raise InputError(f"{shares!r} are no shares of train, dev and held_out", hint="40/30/30")
+        raise InputError(
+            f"{shares!r} are no shares of train, dev and held_out",
+            hint="three numbers, such as (40, 30, 30)",
+        )
     digest = hashlib.sha256(group.encode("utf-8", "surrogatepass")).digest()
     place = int.from_bytes(digest[:8], "big") * sum(shares) / 2**64
     for name, share in zip(SPLITS, shares, strict=True):

@@ -142,10 +142,14 @@ def no_headroom(upper: float, detectable: float) -> str | None:
 
 def describe(comparison: FinalistComparison) -> str:
     """One line for a report."""
-    told = [
-        f"{name} {gain.mean:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})"
-        for name, gain in comparison.gains.items()
-    ]
+    told = [f"{name} {_change(name, gain)}" for name, gain in comparison.gains.items()]
     told.append(f"p {comparison.p_adjusted:.3g}")
     told += [f"{name} is not within its margin" for name in comparison.broken]
     return ", ".join(told)
+
+
+def _change(name: str, gain: Interval) -> str:
+    """How the figure itself changes: less latency or cost is a gain."""
+    if name == "quality":
+        return f"{gain.mean:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})"
+    return f"{-gain.mean:+.3f} ({-gain.high:+.3f} to {-gain.low:+.3f})"

@@ -169,9 +169,20 @@ class DocumentEvaluator:
             digests = [digest_of_run(made, self._cases[case], n) for n in range(replicates)]
             if not self._claimed.issuperset(digests):
                 return None
-            runs = [CandidateRun.of(self.record.done[digest]) for digest in digests]
+            runs = self.runs(candidate, [case], replicates)
             found.append(_averaged([_outcome(run, 0) for run in runs]))
         return found
+
+    def runs(
+        self, candidate: Candidate, cases: Sequence[CaseId], replicates: int
+    ) -> list[CandidateRun]:
+        """The runs of a candidate on cases that it has run on."""
+        made, done = self.flows.of(candidate), self.record.done
+        return [
+            CandidateRun.of(done[digest_of_run(made, self._cases[each], n)])
+            for each in cases
+            for n in range(replicates)
+        ]
 
     async def run(self, made: CandidateFlow, case: Case, replicate: int) -> CandidateRun:
         """One run of a candidate on a case: of the record where it has it."""

@@ -19,7 +19,7 @@ from weft.evaluation.program import EvaluationProgram
 from weft.optimisation.edits.patch import AnyFlow, document_digest
 from weft.optimisation.notes import NOTES
 from weft.optimisation.propose.registry import ProposerLike, check_proposers, named
-from weft.optimisation.record import StudyRecord, check_study
+from weft.optimisation.record import StudyRecord, check_study, find_study
 from weft.optimisation.study import Study, StudyCases
 from weft.optimisation.study_options import (
     StudyOptions,
@@ -31,7 +31,7 @@ from weft.optimisation.study_options import (
 from weft.optimisation.table import check_repeatable
 from weft.workflow.document.unit import Unit
 from weft.workflow.history.resume import RunSucceeded
-from weft.workflow.history.run_history import RunHistory, find_run, read_history
+from weft.workflow.history.run_history import RunHistory, read_history
 from weft.workflow.runtime.journals import JournalPlace, journal_or_own
 from weft.workflow.runtime.models.factory import GivenModels, Models, ModelSource
 from weft.workflow.runtime.options import has_fakes
@@ -93,7 +93,7 @@ class StudyOpening:
     ) -> Iterator[Study]:
         """A study of the journal, from where it was; `more`: what it may take besides."""
         with journal_or_own(journal) as (opened, own):
-            history = read_history(opened, find_run(opened, run))
+            history = read_history(opened, find_study(opened, run))
             self._check_unchanged(history)
             self._check_parts(history, offline=False)
             given = None

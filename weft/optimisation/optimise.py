@@ -14,8 +14,8 @@ from weft.evaluation.dataset import DataLike
 from weft.evaluation.metrics import MetricsLike
 from weft.optimisation.edits.patch import AnyFlow
 from weft.optimisation.opening import ModelsLike, StudyOpening
-from weft.optimisation.propose.registry import ProposerLike
-from weft.optimisation.record import STUDY, StudyRecord, check_study
+from weft.optimisation.propose.registry import ProposerLike, declared_proposers
+from weft.optimisation.record import STUDY, StudyRecord, check_study, find_study
 from weft.optimisation.result import StudyResult
 from weft.optimisation.study import Study
 from weft.optimisation.study_options import (
@@ -28,7 +28,7 @@ from weft.workflow import Flow
 from weft.workflow.document.secrets import replaying_redactor
 from weft.workflow.document.spec.optimise import OptimiseSpec
 from weft.workflow.history.recorded_workflow import rebuild_unit
-from weft.workflow.history.run_history import RunHistory, find_run, read_history
+from weft.workflow.history.run_history import RunHistory, read_history
 from weft.workflow.runtime.blocking import run_blocking
 from weft.workflow.runtime.journals import JournalPlace, journal_or_own
 
@@ -117,7 +117,9 @@ async def optimise(
             limits=dict(limits or {}),
             calls_per_case=calls_per_case,
             proposer_model=proposer_model if isinstance(proposer_model, str) else asked,
-            proposers=tuple(each for each in proposers or _declared(spec) if not callable(each)),
+            proposers=tuple(
+                each for each in proposers or declared_proposers(spec) if not callable(each)
+            ),
             **named,
         )
         opened = opening.begun(options, replicates, canaries, journal, run)
@@ -176,7 +178,7 @@ async def resume_study(
     Raises: `BuildError` where they are not, or have changed; `InputError`, `StoreError`.
     """
     with journal_or_own(journal) as (opened, own):
-        header = opened.header(find_run(opened, run))
+        header = opened.header(find_study(opened, run))
         flow: AnyFlow = Flow.of(rebuild_unit(header))
     if own is not None:
         own.close()
@@ -231,14 +233,10 @@ async def replayed_study(
         return await study.run()
 
 
-def _declared(spec: OptimiseSpec) -> Sequence[ProposerLike]:
-    return () if spec.proposer is None else tuple(spec.proposer.use)
-
-
 def _history(run: str, journal: JournalPlace | None) -> RunHistory:
     with journal_or_own(journal) as (opened, own):
         try:
-            return read_history(opened, find_run(opened, run))
+            return read_history(opened, find_study(opened, run))
         finally:
             if own is not None:
                 own.close()

@@ -15,9 +15,10 @@ from weft.optimisation.data_size import shortage
 from weft.optimisation.decide import DISCORDANCE, LEAST_CASES
 from weft.optimisation.edits.patch import AnyFlow
 from weft.optimisation.opening import without_split
+from weft.optimisation.propose.registry import ProposerLike, check_proposers, declared_proposers
 from weft.optimisation.space import Space, declared_space, discovered_space
 from weft.optimisation.study import StudyCases
-from weft.optimisation.study_options import CALLS, parse_budget
+from weft.optimisation.study_options import CALLS, StudyOptions, parse_budget
 from weft.workflow.document.spec.optimise import OptimiseSpec
 
 
@@ -48,12 +49,17 @@ def preview_study(
     budget: object = None,
     replicates: int | None = None,
     shares: Sequence[int] = SHARES,
+    goal: str | None = None,
+    keep: Mapping[str, float] | None = None,
+    proposers: Sequence[ProposerLike] = (),
 ) -> StudyPreview:
     """What `optimise` with these arguments would be over. Nothing runs.
 
     Raises: `BuildError`, `InputError` as `optimise`.
     """
     spec = flow.document.optimise or OptimiseSpec()
+    StudyOptions(**{"goal": goal} if goal else {}, keep=keep or {})  # type: ignore[arg-type]
+    check_proposers(proposers or declared_proposers(spec))
     program = program_of(
         without_split(flow.unit), data, metric, replicates=replicates, shares=shares
     )

@@ -40,7 +40,7 @@ from weft.optimisation.notes import HELD_OUT, NOTES, SUFFIX, is_study
 from weft.workflow.compile.sources import SourceDigests, source_texts
 from weft.workflow.document.secrets import redactor_of
 from weft.workflow.document.unit import Unit
-from weft.workflow.history.run_history import RunHistory, read_history
+from weft.workflow.history.run_history import LAST, RunHistory, find_run, read_history
 from weft.workflow.runtime.options import RunSettings
 from weft.workflow.runtime.recording import begin_run, run_header
 
@@ -325,3 +325,15 @@ def check_study(history: RunHistory) -> Mapping[str, Any]:
         raise InputError(f"{history.run} is no study", hint=hint)
     notes: Mapping[str, Any] = settings[NOTES]
     return notes
+
+
+def find_study(journal: Journal, text: str) -> RunId:
+    """The run of this id or beginning; `last` is the last study, whatever ran after it.
+
+    Raises: `UnknownReference`, `RunLost`.
+    """
+    if text == LAST:
+        studies = (each.run for each in journal.runs() if each.flow.endswith(SUFFIX))
+        if (found := next(studies, None)) is not None:
+            return found
+    return find_run(journal, text)

@@ -247,15 +247,28 @@ class Search:
             why = why or "no candidate is expected to be better"
         elif self.goal.improve.quantile is None:
             upper = screening.utility(best) + _UPPER * screening.model.deviation(best)
+            upper = max(upper, self._shown_gain(best))
             why = why or no_headroom(upper, detectable)
-        if why:
-            return self._unchanged("no_headroom", why, detectable)
         if len(self.held_out.cases) < LEAST_CASES:
-            why = (
+            short = (
                 f"{len(self.held_out.cases)} held-out cases decide nothing; it takes {LEAST_CASES}"
             )
-            return self._unchanged("not_shown", why, detectable)
+            return self._unchanged("not_shown", short, detectable)
+        if why:
+            return self._unchanged("no_headroom", why, detectable)
         return await self._gate(self._finalists(best, screening), screening, detectable)
+
+    def _shown_gain(self, best: Candidate) -> float:
+        """What the candidate gained on development cases, if that is no chance; else 0.
+
+        The fitted model moves every option towards none. Where many options of a knob are equally
+        good each has few cases, and the model says less of each than its own cases do.
+        """
+        new, old = self._made.of(best)
+        if not new:
+            return 0.0
+        gain = self.goal.improve.gain(new, old, level=0.99)
+        return gain.mean if gain.low > 0 else 0.0
 
     async def _gate(
         self, finalists: Sequence[Candidate], screening: Screening, detectable: float

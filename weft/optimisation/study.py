@@ -17,7 +17,7 @@ from weft.evaluation.case import SHARES, Case, digest_of
 from weft.evaluation.program import EvaluationProgram
 from weft.optimisation.budget import StudyBudget, StudyLedger, recorded_spend
 from weft.optimisation.candidate_flows import CandidateFlows
-from weft.optimisation.candidates import CaseId, Proposal, Proposer, SearchState
+from weft.optimisation.candidates import Candidate, CaseId, Proposal, Proposer, SearchState
 from weft.optimisation.data_size import shortage
 from weft.optimisation.decide import HeldOut
 from weft.optimisation.evaluator import DocumentEvaluator, RunSlots
@@ -242,6 +242,9 @@ class Study:
     async def _prepared(self) -> Search:
         """The search, once the baseline has shown its figures."""
         cases, options = self.cases, self.options
+        if not self._proposers and all(len(options) < 2 for options in self.knobs.values()):
+            hint = "name `knobs` in the workflow's `optimise`, or `proposers`"
+            raise InputError("there is nothing to try", hint=hint)
         baseline = baseline_of(self.knobs)
         development = [case.id for case in cases.development]
         probed = development[:_PROBED]
@@ -249,6 +252,7 @@ class Study:
         with self._evaluator.step("search"):
             found = await self._evaluator.outcomes(baseline, probed, replicates)
         self._budget.spend(sum(outcome.calls for outcome in found), "search")
+        self._check_runs(baseline, probed)
         return Search(
             self._evaluator,
             self.knobs,
@@ -274,6 +278,18 @@ class Study:
             self._evaluator.step,
             self._evaluator.most_calls(baseline, [case.id for case in cases.held_out], replicates),
         )
+
+    def _check_runs(self, baseline: Candidate, cases: Sequence[CaseId]) -> None:
+        """Raises: `InputError` where the workflow as it is fails, or is not scored, on all."""
+        runs = self._evaluator.runs(baseline, cases, self.program.replicates)
+        broken = [run for run in runs if run.status != "scored"]
+        if len(broken) < len(runs):
+            return
+        failed = any(run.status == "failed" for run in broken)
+        what = "the workflow fails" if failed else "the metric gives no score"
+        why = next((run.reason for run in broken if run.reason), "")
+        said = f"{what} on all of the first {len(cases)} cases" + (f": {why}" if why else "")
+        raise InputError(said, hint="`weft eval` shows it case by case")
 
     @property
     def _grouped(self) -> bool:

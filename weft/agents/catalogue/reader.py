@@ -16,7 +16,7 @@ _FIELDS: Final = ("category", "categories", "field", "group")
 _SUBFIELDS: Final = ("subcategory", "subfield", "subgroup")
 
 
-def read_catalogue(path: Path) -> Catalogue:
+def read_catalogue(path: str | Path) -> Catalogue:
     """The catalogue in a JSON or JSON-lines file: see `weft.agents.tools.declaration_file`.
 
     Each value is a declaration in a form that `tool_from_schema` takes. Its field is `category`,
@@ -27,6 +27,7 @@ def read_catalogue(path: Path) -> Catalogue:
 
     Raises: `InputError` for a file that cannot be read, or without usable tools.
     """
+    path = Path(path)
     refused: list[str] = []
     found = list(_usable(path, refused))
     if not found:

@@ -125,6 +125,8 @@ def optimise(
         )
 
         reports = StudyReports(as_json, page, out, pick, journal)
+        kept = None if keep is None else dict(map(_kept, keep))
+        named = [] if proposers is None else _names(proposers)
         given: dict[str, Any] = {
             "data": data,
             "metric": named_metrics(metric, "--metric"),
@@ -140,15 +142,18 @@ def optimise(
                     raise typer.BadParameter("a study keeps its options: give --more alone")
                 code = extend_study(run, more, reports)
             case [file] if dry_run:
-                code = preview(file, given | {"shares": shares_of(shares)}, as_json=as_json)
+                checked = {"goal": goal, "keep": kept, "proposers": named}
+                code = preview(
+                    file, given | checked | {"shares": shares_of(shares)}, as_json=as_json
+                )
             case [file]:
                 code = study(
                     file,
                     reports,
                     **given,
                     goal=goal,
-                    keep=None if keep is None else dict(map(_kept, keep)),
-                    proposers=[] if proposers is None else _names(proposers),
+                    keep=kept,
+                    proposers=named,
                     proposer_model=proposer_model,
                     canaries=canaries,
                     shares=shares_of(shares),

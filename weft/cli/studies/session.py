@@ -29,11 +29,12 @@ from weft.optimisation.optimise import (
     until_interrupted,
 )
 from weft.optimisation.preview import preview_study
+from weft.optimisation.record import find_study
 from weft.optimisation.result import FrontMember, StudyResult
 from weft.optimisation.study import Study
 from weft.workflow import load
 from weft.workflow.history.recorded_workflow import rebuild_unit
-from weft.workflow.history.run_history import RunHistory, find_run, read_history
+from weft.workflow.history.run_history import RunHistory, read_history
 
 _LOOK_S: Final = 0.5
 _TELL_S: Final = 10.0
@@ -71,7 +72,11 @@ class StudyReports:
         if self.out is None:
             return
         if chosen is None:
-            said = "nothing was shown to be better: --pick N writes one of the front"
+            said = "nothing was shown to be better"
+            if result.finished:
+                said += ": --pick N writes one of the front"
+            elif result.run:
+                said += f" yet: weft resume {result.run}, then weft optimise show"
             stderr().print(f"{clean(str(self.out))} was not written: {said}", soft_wrap=True)
             return
         if file is None:
@@ -123,7 +128,7 @@ def extend_study(run: str, more: str, reports: StudyReports) -> ExitCode:
     """Let a recorded study take more, run it to its end, or to Ctrl-C, and report it."""
     reports.check(None)
     with journal_at(reports.journal) as journal:
-        found = find_run(journal, run)
+        found = find_study(journal, run)
         file = _file_of(read_history(journal, found))
         result = asyncio.run(
             until_interrupted(
@@ -149,7 +154,7 @@ def show_study(run: str, reports: StudyReports) -> ExitCode:
     """Report a recorded study that has ended."""
     reports.check(None)
     with journal_at(reports.journal, to_read=True) as journal:
-        history = read_history(journal, find_run(journal, run))
+        history = read_history(journal, find_study(journal, run))
         result, file = recorded_result(history), _file_of(history)
     reports.give(result, file)
     return ExitCode.SUCCEEDED

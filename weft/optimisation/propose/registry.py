@@ -10,6 +10,7 @@ from weft.core.errors import BuildError
 from weft.core.suggestion import suggestion
 from weft.optimisation.candidates import KnobOptions, Proposer
 from weft.optimisation.propose.context import ProposalContext
+from weft.workflow.document.spec.optimise import OptimiseSpec
 
 ProposerMaker: TypeAlias = Callable[..., Proposer]
 """Called with a `ProposalContext`, the study's `KnobOptions`, and options by name."""
@@ -50,6 +51,11 @@ def named(proposer: ProposerLike) -> str:
             raise BuildError(f"a proposer without a name: {dict(proposer)!r:.80}", hint=hint)
         return str(proposer["name"])
     return proposer if isinstance(proposer, str) else getattr(proposer, "__name__", "proposer")
+
+
+def declared_proposers(spec: OptimiseSpec) -> Sequence[ProposerLike]:
+    """Those of the workflow's `optimise`."""
+    return () if spec.proposer is None else tuple(spec.proposer.use)
 
 
 def check_proposers(proposers: Sequence[ProposerLike]) -> None:
