@@ -185,4 +185,4 @@ __all__ = [
     "tool_from_schema",
 ]
 
-__getattr__, __dir__ = lazy_names(__name__, _NAMES)
+__getattr__, __dir__ = lazy_names(__name__, _NAMES, ("errors", "events", "serve", "testing"))

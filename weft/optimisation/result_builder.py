@@ -168,8 +168,21 @@ class ResultBuilder:
         ]
         if self._held_out and held_out[0] is not None and held_out[1] is not None:
             return held_out[0], held_out[1], "held-out"
-        new, old = ([], []) if self.search is None else self.search.paired(candidate)
-        return new, old, "development"
+        return *self._developed(candidate), "development"
+
+    def _developed(
+        self, candidate: Candidate
+    ) -> tuple[Sequence[CaseOutcome], Sequence[CaseOutcome]]:
+        """Outcomes of both on the development cases that both have run on, each case once."""
+        found: list[tuple[CaseOutcome, CaseOutcome]] = []
+        for case in self.study.cases.development:
+            new, old = (
+                self.evaluator.known(each, [case.id], self._replicates)
+                for each in (candidate, self._baseline)
+            )
+            if new and old and old[0].scored:
+                found.append((new[0], old[0]))
+        return [new for new, _ in found], [old for _, old in found]
 
     def _shown(self, verdict: StudyVerdict | None, best: Candidate) -> Candidate:
         """The candidate whose won and lost cases are of interest."""
