@@ -13,11 +13,10 @@ from weft.optimisation.candidates import Candidate, KnobOptions, Proposal, Searc
 from weft.optimisation.edits.draft import places
 from weft.optimisation.options import EditOption
 from weft.optimisation.propose.context import ProposalContext
-from weft.optimisation.propose.rewrites import references, rewritten
+from weft.optimisation.propose.rewrites import ANSWER_SCHEMA, PROMPT, references, rewritten
 from weft.optimisation.propose.structure_rules import fitting_or_baseline
 from weft.workflow.document.rewrite import plain_document
 
-_KNOB: Final = ".prompt"
 _TIPS: Final = (
     "Be direct: say what to do in one sentence.",
     "Say what the input is and what the output has to look like.",
@@ -28,12 +27,6 @@ _TIPS: Final = (
 )
 _MOST_SHOWN: Final = 600
 _MOST_WHY: Final = 300
-_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {"why": {"type": "string"}, "prompt": {"type": "string"}},
-    "required": ["why", "prompt"],
-    "additionalProperties": False,
-}
 
 
 class Instructions:
@@ -49,7 +42,7 @@ class Instructions:
         self, context: ProposalContext, knobs: KnobOptions, *, count: int = 2, cases: int = 6
     ) -> None:
         self._context, self._count, self._cases = context, count, cases
-        self._nodes = [name.removesuffix(_KNOB) for name in knobs if name.endswith(_KNOB)]
+        self._nodes = [name.removesuffix(PROMPT) for name in knobs if name.endswith(PROMPT)]
         self.refused = 0
         """Answers so far that were no prompt for their node."""
 
@@ -64,14 +57,14 @@ class Instructions:
             return Proposal([])
         before = self._context.calls
         parent = fitting_or_baseline(self._context, state.best, state.baseline)
-        node = min(self._nodes, key=lambda each: len(state.knobs[each + _KNOB]))
+        node = min(self._nodes, key=lambda each: len(state.knobs[each + PROMPT]))
         found: list[Candidate] = []
         for number in range(self._count):
-            tip = _TIPS[(len(state.knobs[node + _KNOB]) + number) % len(_TIPS)]
+            tip = _TIPS[(len(state.knobs[node + PROMPT]) + number) % len(_TIPS)]
             option = await self._asked(parent, node, tip, number)
-            if option is None or option in state.knobs[node + _KNOB]:
+            if option is None or option in state.knobs[node + PROMPT]:
                 continue
-            child = parent.replace(node + _KNOB, option)
+            child = parent.replace(node + PROMPT, option)
             if self._context.allowed(child):
                 found.append(child)
             else:
@@ -88,7 +81,7 @@ class Instructions:
             return None
         question = self._question(flow.document.description or "", node, place.raw, prompt, tip)
         try:
-            answer = await self._context.ask(question, schema=_SCHEMA, attempt=attempt)
+            answer = await self._context.ask(question, schema=ANSWER_SCHEMA, attempt=attempt)
         except ModelError:
             return None
         given = answer if isinstance(answer, dict) else {}

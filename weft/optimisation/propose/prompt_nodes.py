@@ -12,7 +12,7 @@ from typing import Any, Final
 from weft.optimisation.candidates import Candidate
 from weft.optimisation.edits.draft import places
 from weft.optimisation.propose.context import ObservedRun, ProposalContext
-from weft.optimisation.propose.rewrites import references
+from weft.optimisation.propose.rewrites import ANSWER_SCHEMA, references
 from weft.optimisation.propose.traces import fenced, minimal_subgraph, run_text
 from weft.workflow.document.rewrite import plain_document
 
@@ -20,12 +20,6 @@ _MOST_NODES: Final = 8
 _MOST_SHOWN: Final = 800
 _MOST_PROMPT: Final = 8_000
 _MOST_WHY: Final = 300
-_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {"why": {"type": "string"}, "prompt": {"type": "string"}},
-    "required": ["why", "prompt"],
-    "additionalProperties": False,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +84,7 @@ async def asked_rewrite(
     Raises: `ModelError`.
     """
     question = rewrite_question(node, runs, hypothesis)
-    answer = await context.ask(question, schema=_SCHEMA, attempt=attempt)
+    answer = await context.ask(question, schema=ANSWER_SCHEMA, attempt=attempt)
     given = answer if isinstance(answer, Mapping) else {}
     return given.get("prompt"), one_line(given.get("why", ""))
 

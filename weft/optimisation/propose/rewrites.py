@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from weft.optimisation.candidates import Candidate
 from weft.optimisation.edits import SetPrompt
@@ -13,6 +13,13 @@ from weft.optimisation.propose.context import ProposalContext
 from weft.workflow.document.rewrite import plain_document
 
 PROMPT: Final = ".prompt"
+ANSWER_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"why": {"type": "string"}, "prompt": {"type": "string"}},
+    "required": ["why", "prompt"],
+    "additionalProperties": False,
+}
+"""Of the answer to a question for a prompt."""
 """What the names of the knobs end with whose options are prompts."""
 
 _REFERENCE: Final = re.compile(r"\{\{.*?\}\}", re.DOTALL)
