@@ -83,3 +83,27 @@ def test_the_last_study_is_found_behind_a_later_run(tmp_path: Path) -> None:
     other = "name: other\nnodes: {one: {value: 1}}\noutputs: {one: '{{ one }}'}\n"
     weft.loads(other).run_sync(journal=place)
     assert read_study(journal=place).run == found.run
+
+
+@pytest.mark.parametrize(
+    ("part", "meant"),
+    [
+        ("knobs: {answer: {temprature: [0.7]}}", "temperature"),
+        ("knobs: {answer: {demonstrations: {mx: 2}}}", "max"),
+        ("knobs: {answer: {choices: {one: {cst: 1}}}}", "cost"),
+        ("proposer: {modl: small}", "model"),
+        ("budgt: 5", "budget"),
+    ],
+)
+def test_a_misspelt_key_of_optimise_is_told_with_the_one_that_was_meant(
+    part: str, meant: str
+) -> None:
+    with pytest.raises(BuildError) as caught:
+        weft.loads(f"{_PLAIN}optimise: {{{part}}}\n")
+    assert caught.value.hint == f"did you mean `{meant}`?"
+
+
+def test_a_misspelt_argument_is_told_with_the_one_that_was_meant() -> None:
+    with pytest.raises(BuildError, match="propsers") as caught:
+        weft.optimise_sync(flow(), rows(80), "exact", propsers=["bootstrap"])
+    assert "proposers" in str(caught.value.hint)

@@ -45,7 +45,14 @@ def refuses_unknown_keywords(function: Callable[P, R]) -> Callable[P, R]:
         check_keywords(name, keywords, known - {"self"})
         return function(*arguments, **keywords)
 
-    return call
+    if not inspect.iscoroutinefunction(function):
+        return call
+
+    @functools.wraps(function)
+    async def awaited(*arguments: P.args, **keywords: P.kwargs) -> Any:
+        return await call(*arguments, **keywords)  # type: ignore[misc]
+
+    return awaited  # type: ignore[return-value]
 
 
 def refuses_wrong_calls(function: Callable[P, R]) -> Callable[P, R]:

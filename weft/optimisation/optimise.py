@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from weft.core.errors import InputError
+from weft.core.keywords import refuses_unknown_keywords
 from weft.core.ports import Clock, ModelClient, ToolRunner
 from weft.core.ports.clock import SystemClock
 from weft.evaluation.case import SHARES
@@ -33,6 +34,7 @@ from weft.workflow.runtime.blocking import run_blocking
 from weft.workflow.runtime.journals import JournalPlace, journal_or_own
 
 
+@refuses_unknown_keywords
 async def optimise(
     flow: AnyFlow,
     data: DataLike | None = None,

@@ -29,6 +29,13 @@ from weft.workflow.document.spec.model_settings import (
     WeightsSpec,
 )
 from weft.workflow.document.spec.nodes import KIND_NAMES, KINDS, Block, tag
+from weft.workflow.document.spec.optimise import (
+    ChoiceSpec,
+    DemonstrationKnob,
+    NodeKnobs,
+    OptimiseSpec,
+    ProposerSpec,
+)
 from weft.workflow.document.spec.settings import (
     SCHEDULE_FORMS,
     BreakerSpec,
@@ -204,6 +211,8 @@ def _known_keys(path: Path, tags: Sequence[str], raw: object) -> list[str]:
         return _keys(ScheduleSpec)
     if path[0] == "evaluation":
         return _keys(_EVALUATION.get(path[1:2], EvaluationSpec))
+    if path[0] == "optimise" and not tags:
+        return _keys(_part_of_optimise(path[1:]))
     owner = path[-1]
     inside = _at(raw, path)
     if isinstance(inside, Mapping) and (path[0] == "nodes" or tags):
@@ -220,6 +229,19 @@ def _known_keys(path: Path, tags: Sequence[str], raw: object) -> list[str]:
     if owner in _PARTS and not declared:
         return _keys(_PARTS[str(owner)])
     return _keys(_SECTIONS.get(str(path[0]), WorkflowDocument))
+
+
+def _part_of_optimise(path: Path) -> type[BaseModel]:
+    match path:
+        case ("knobs", _):
+            return NodeKnobs
+        case ("knobs", _, "demonstrations"):
+            return DemonstrationKnob
+        case ("knobs", _, "choices", _):
+            return ChoiceSpec
+        case ("proposer",):
+            return ProposerSpec
+    return OptimiseSpec
 
 
 def _keys(part: type[BaseModel]) -> list[str]:
