@@ -191,6 +191,7 @@ def test_the_command_line_resumes_and_replays_a_study(tmp_path: Path) -> None:
     assert resumed.returncode == 0, resumed.stderr
     assert resumed.stdout.startswith("improved")
     assert "look" in resumed.stdout
+    assert "of 100 model calls" in resumed.stderr
     calls = (tmp_path / "calls.txt").read_text(encoding="utf-8").split()
     replayed = run("-m", "weft", "replay", "looking", WEFT_TEST_DIES="1")
     assert replayed.returncode == 0, replayed.stderr

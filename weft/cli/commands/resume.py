@@ -106,7 +106,7 @@ def resume(
         confirmed = {node: _confirmation(text) for node, text in confirmations.items()}
         with journal_at(journal) as opened:
             if is_study(opened.header(find_run(opened, run)).settings):
-                code = resume_recorded(run, opened, as_json=as_json)
+                code = resume_recorded(run, opened, as_json=as_json, place=journal)
                 raise typer.Exit(code)
             try:
                 claimed = claim_run(

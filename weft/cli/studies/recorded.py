@@ -17,20 +17,30 @@ if TYPE_CHECKING:
     from weft.workflow.history.run_history import RunHistory
 
 
-def resume_recorded(run: str, journal: Journal, *, as_json: bool) -> ExitCode:
-    """Go on with a study to its end, or to Ctrl-C, and print what it found."""
+def resume_recorded(
+    run: str, journal: Journal, *, as_json: bool, place: str | None = None
+) -> ExitCode:
+    """Go on with a study to its end, or to Ctrl-C, and print its steps and what it found.
+
+    `place`: where `journal` is; None: the user's own.
+    """
+    from weft.cli.studies.session import StudyReports, code_of, watched_study
     from weft.optimisation.optimise import resume_study, until_interrupted
     from weft.workflow.history.resume import RunSucceeded
 
     try:
         result = asyncio.run(
-            until_interrupted(lambda watch: resume_study(run, journal=journal, watch=watch))
+            until_interrupted(
+                lambda watch: watched_study(
+                    lambda both: resume_study(run, journal=journal, watch=both), watch
+                )
+            )
         )
     except RunSucceeded as error:
         stderr().print(clean(error.message), soft_wrap=True)
         return ExitCode.SUCCEEDED
     _print(result, as_json=as_json)
-    return ExitCode.SUCCEEDED if result.finished else ExitCode.INTERRUPTED
+    return code_of(result, StudyReports(as_json, journal=place))
 
 
 def replay_recorded(history: RunHistory, *, as_json: bool) -> ExitCode:

@@ -115,13 +115,13 @@ def study(file: str, reports: StudyReports, **given: Any) -> ExitCode:
     with journal_at(reports.journal, make=True) as journal:
         result = asyncio.run(
             until_interrupted(
-                lambda watch: _watched(
+                lambda watch: watched_study(
                     lambda both: optimise(flow, journal=journal, watch=both, **given), watch
                 )
             )
         )
     reports.give(result, Path(file))
-    return _code(result, reports)
+    return code_of(result, reports)
 
 
 def extend_study(run: str, more: str, reports: StudyReports) -> ExitCode:
@@ -132,16 +132,17 @@ def extend_study(run: str, more: str, reports: StudyReports) -> ExitCode:
         file = _file_of(read_history(journal, found))
         result = asyncio.run(
             until_interrupted(
-                lambda watch: _watched(
+                lambda watch: watched_study(
                     lambda both: resume_study(found, journal=journal, more=more, watch=both), watch
                 )
             )
         )
     reports.give(result, file)
-    return _code(result, reports)
+    return code_of(result, reports)
 
 
-def _code(result: StudyResult, reports: StudyReports) -> ExitCode:
+def code_of(result: StudyResult, reports: StudyReports) -> ExitCode:
+    """The exit status; says how a study that was interrupted goes on."""
     if result.finished:
         return ExitCode.SUCCEEDED
     if result.run:
@@ -166,7 +167,7 @@ def _file_of(history: RunHistory) -> Path | None:
     return None if origin is None else Path(origin.source.file)
 
 
-async def _watched(
+async def watched_study(
     begin: Callable[[Callable[[Study], None]], Any], watch: Callable[[Study], None]
 ) -> StudyResult:
     """The result of the study, whose steps are told on stderr while it runs."""
