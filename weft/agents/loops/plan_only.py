@@ -7,10 +7,12 @@ from weft.agents.loops.base import LoopAgent
 from weft.agents.loops.plan_attempt import PlanAttempt
 from weft.core.errors import AgentError, PlanError
 from weft.core.ports import ModelClient, ToolRunner
+from weft.core.values import Message
 from weft.engine import NodeContext
+from weft.planner.compact import planning_messages
 from weft.planner.plan import PlanStep
 from weft.planner.planner import Planner
-from weft.planner.prompt import plan_messages, repair_messages
+from weft.planner.prompt import repair_messages
 from weft.planner.text.writer import write
 
 _OPTIONS = AgentOptions()
@@ -38,15 +40,18 @@ class PlanAgent(LoopAgent):
 
     async def answer(self, context: NodeContext, question: str) -> Answer:
         specs = self.tools.specs()
-        messages = plan_messages(question, specs, instructions=self.options.instructions)
+
+        def messages(form: str) -> tuple[Message, ...]:
+            return planning_messages(form, question, specs, instructions=self.options.instructions)
+
         first = self._attempt()
         try:
             plan = await first.plan(context, "plan1", messages, {})
         except PlanError as error:
-            repair = repair_messages(messages, first.text, error, ())
+            repair = repair_messages(first.messages, first.text, error, ())
             try:
                 plan = await self._attempt(corrected=True).plan(
-                    context, "mend1", repair, {}, instead_of="plan1"
+                    context, "mend1", lambda _: repair, {}, instead_of="plan1"
                 )
             except PlanError as again:
                 raise AgentError(

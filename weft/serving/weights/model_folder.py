@@ -44,12 +44,11 @@ def shipped_models() -> list[ShippedModel]:
 def shipped() -> dict[str, Path]:
     """The folders of the shipped models, by name; empty where `weft-weights` is not installed."""
     try:
-        folder = shipped_weights("diffusion")
+        folders = [shipped_weights("diffusion"), shipped_weights("planner")]
     except CapabilityError:
         return {}
-    return {
-        path.name: path for path in sorted(folder.iterdir()) if (path / "config.json").is_file()
-    }
+    found = sorted(path for folder in folders if folder.is_dir() for path in folder.iterdir())
+    return {path.name: path for path in found if (path / "config.json").is_file()}
 
 
 def missing_weights() -> str:

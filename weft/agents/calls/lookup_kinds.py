@@ -1,0 +1,130 @@
+"""Kinds of things in tables: their facts, the words for them, and how to draw values.
+
+None of them is in `examples/ask`, whose questions test a planner.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A field of a thing. `noun`: "the {noun} of X"; `question`: with {} for the name; `more`: the
+    comparative, of numbers that can be compared. `draw`: a value.
+    """
+
+    field: str
+    noun: str
+    question: str
+    draw: Callable[[random.Random], Any]
+    more: str = ""
+    sums: bool = False
+
+
+def whole(low: int, high: int) -> Callable[[random.Random], int]:
+    """Draws whole numbers, every second one ten times as large."""
+    return lambda rng: rng.randint(low, high) if rng.random() < 0.5 else rng.randint(low, high) * 10
+
+
+def part(low: float, high: float) -> Callable[[random.Random], float]:
+    """Draws numbers with one or two decimals."""
+    return lambda rng: round(rng.uniform(low, high), rng.choice((1, 2)))
+
+
+def _one(*words: str) -> Callable[[random.Random], str]:
+    return lambda rng: rng.choice(words)
+
+
+_COUNTRIES: Final = ("Peru", "Kenya", "Japan", "Norway", "Chile", "Spain", "Ghana", "Vietnam",
+                     "Poland", "Canada", "Egypt", "India", "Mexico", "Greece")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of thing: its words, its facts, and the group by which things are listed."""
+
+    one: str
+    many: str
+    group: Fact
+    facts: tuple[Fact, ...]
+
+
+_COUNTRY: Final = Fact("country", "country", "Which country is {} in?", _one(*_COUNTRIES))
+KINDS: Final = (
+    Kind("town", "towns", _COUNTRY, (
+        Fact("inhabitants", "number of inhabitants", "How many people live in {}?",
+             whole(900, 90000), "more inhabitants", sums=True),
+        Fact("area", "area", "How large is {}?", part(2, 900), "a larger area", sums=True),
+        Fact("mayor", "mayor", "Who is the mayor of {}?",
+             _one("Ana Ruiz", "Tom Field", "Mei Tan", "Olu Ade", "Eva Lind")))),
+    Kind("employee", "employees",
+         Fact("department", "department", "Which department does {} work in?",
+              _one("sales", "design", "support", "legal", "research", "finance")), (
+        Fact("salary", "salary", "How much does {} earn?", whole(20000, 95000), "a higher salary",
+             sums=True),
+        Fact("age", "age", "How old is {}?", whole(18, 67), "a greater age"),
+        Fact("office", "office", "Where is the office of {}?",
+             _one("room 12", "building C", "floor 3", "the annex")))),
+    Kind("product", "products",
+         Fact("category", "category", "Which category is {} in?",
+              _one("garden", "kitchen", "sports", "toys", "office")), (
+        Fact("price", "price", "What does {} cost?", part(1, 400), "a higher price", sums=True),
+        Fact("stock", "stock", "How many {} are in stock?", whole(0, 900), "more stock",
+             sums=True),
+        Fact("supplier", "supplier", "Who supplies {}?", _one("Norex", "Balto", "Primo")))),
+    Kind("river", "rivers",
+         Fact("continent", "continent", "On which continent is the {}?",
+              _one("Asia", "Africa", "Europe", "South America")), (
+        Fact("length_km", "length", "How long is the {}?", whole(40, 6000), "a greater length",
+             sums=True),
+        Fact("depth_m", "depth", "How deep is the {}?", part(1, 90), "a greater depth"))),
+    Kind("book", "books",
+         Fact("author", "author", "Who wrote {}?",
+              _one("Lena Hart", "Samir Aziz", "Paul Novak", "Ida Berg", "Kim Seo")), (
+        Fact("pages", "number of pages", "How many pages does {} have?", whole(60, 1200),
+             "more pages", sums=True),
+        Fact("year", "year of publication", "When was {} published?", whole(1890, 2024)),
+        Fact("publisher", "publisher", "Who published {}?", _one("Alder", "Quill", "Harbour")))),
+    Kind("film", "films",
+         Fact("director", "director", "Who directed {}?",
+              _one("Rosa Vidal", "Igor Petrov", "Nina Cole", "Yuki Mori")), (
+        Fact("minutes", "running time", "How long does {} run?", whole(60, 220),
+             "a longer running time", sums=True),
+        Fact("rating", "rating", "How is {} rated?", part(1, 10), "a better rating"))),
+    Kind("hotel", "hotels",
+         Fact("district", "district", "Which district is {} in?",
+              _one("Harbour", "Old Town", "North Park", "Riverside")), (
+        Fact("rooms", "number of rooms", "How many rooms does {} have?", whole(8, 600),
+             "more rooms", sums=True),
+        Fact("nightly_rate", "nightly rate", "What is a night in {}?", part(30, 700),
+             "a higher nightly rate"))),
+    Kind("player", "players",
+         Fact("team", "team", "Which team does {} play for?",
+              _one("Falcons", "Rovers", "Comets", "Lynx")), (
+        Fact("goals", "number of goals", "How many goals has {} scored?", whole(0, 90),
+             "more goals", sums=True),
+        Fact("height_cm", "height", "How tall is {}?", whole(150, 215), "a greater height"))),
+    Kind("planet", "planets",
+         Fact("star", "star", "Which star does {} orbit?", _one("Rigel", "Vega", "Altair")), (
+        Fact("moons", "number of moons", "How many moons does {} have?", whole(0, 80),
+             "more moons", sums=True),
+        Fact("mass", "mass", "What is the mass of {}?", part(0.1, 300), "a greater mass"))),
+    Kind("ship", "ships",
+         Fact("port", "home port", "What is the home port of {}?",
+              _one("Genoa", "Bergen", "Busan", "Santos")), (
+        Fact("tonnage", "tonnage", "What is the tonnage of {}?", whole(300, 9000),
+             "a greater tonnage", sums=True),
+        Fact("crew", "crew", "How many people are in the crew of {}?", whole(3, 300),
+             "a larger crew", sums=True))),
+    Kind("course", "courses",
+         Fact("faculty", "faculty", "Which faculty offers {}?",
+              _one("history", "physics", "music", "law")), (
+        Fact("credits", "number of credits", "How many credits does {} give?", whole(2, 30),
+             "more credits", sums=True),
+        Fact("students", "number of students", "How many students take {}?", whole(4, 400),
+             "more students", sums=True))),
+)  # fmt: skip

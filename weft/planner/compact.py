@@ -1,0 +1,98 @@
+"""Short prompts for planners that were trained on them, and the answers they learn to write.
+
+`weft train-planner` trains on exactly these messages, and a model that says so in its capabilities
+(`plan_form`) is asked with them: its weights know the rules, so that a prompt has only the tools
+and the question. Change the name of the form with any word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from weft.core.values import Message, ToolSpec
+from weft.planner.plan import Plan, PlanStep
+from weft.planner.progress import PlanProgress
+from weft.planner.prompt import one_line, plan_messages, progress_section
+from weft.planner.signature import parameters_of, signature
+from weft.planner.text.writer import parameter_name, write
+
+COMPACT: Final = "compact-1"
+"""The form of these prompts, as `Capabilities.plan_form` has it."""
+
+ASK_CHARS: Final = 120
+"""The most characters of the line that names missing parameters."""
+
+_PLAN: Final = "Plan the calls."
+_CONCLUDE: Final = "Answer from the results."
+_DESCRIPTION: Final = 120
+_PARAMETER: Final = 60
+_MISSING: Final = "missing: "
+
+
+def planning_messages(
+    form: str,
+    question: str,
+    tools: Sequence[ToolSpec],
+    *,
+    previous: PlanProgress | None = None,
+    instructions: str = "",
+) -> tuple[Message, ...]:
+    """`plan_messages` in the `plan_form` of a model: short where it was trained on short ones."""
+    write_messages = compact_messages if form == COMPACT else plan_messages
+    return write_messages(question, tools, previous=previous, instructions=instructions)
+
+
+def compact_messages(
+    question: str,
+    tools: Sequence[ToolSpec],
+    *,
+    previous: PlanProgress | None = None,
+    instructions: str = "",
+) -> tuple[Message, ...]:
+    """The messages that ask for a plan, or, after `previous` rounds, for the rest of one."""
+    system = " ".join(part for part in (_PLAN, instructions.strip()) if part)
+    parts = [*(line for tool in tools for line in _lines_of(tool)), f"Question: {question.strip()}"]
+    if previous is not None:
+        parts.append(progress_section(previous))
+    return Message("system", system), Message("user", "\n".join(parts))
+
+
+def compact_plan(steps: Sequence[PlanStep], missing: Sequence[str] = ()) -> str:
+    """The plan that answers: all calls, and the join of all results.
+
+    Without steps no tool fits, or parameters are `missing` in the question, which a line names.
+    """
+    thought = _MISSING + ", ".join(missing) if missing else ""
+    return write(Plan(tuple(steps), (), thought)).rstrip("\n")
+
+
+def missing_parameters(plan: Plan) -> tuple[str, ...]:
+    """The parameters that `plan` asks for; none where it makes calls."""
+    if plan.steps or not plan.thought.startswith(_MISSING):
+        return ()
+    names = plan.thought.removeprefix(_MISSING).split(",")
+    return tuple(name.strip() for name in names if name.strip())
+
+
+def refusal(plan: Plan) -> str:
+    """What a plan without steps says to the person who asked."""
+    if missing := missing_parameters(plan):
+        return f"The question leaves out: {', '.join(missing)}."
+    return "No tool that is offered fits the question."
+
+
+def conclusion_messages(question: str, results: Sequence[str]) -> tuple[Message, ...]:
+    """The messages that ask for the answer, from a line for each call with its result."""
+    found = "\n".join(results) or "(none)"
+    text = f"Question: {question.strip()}\n{found}"
+    return Message("system", _CONCLUDE), Message("user", text)
+
+
+def _lines_of(tool: ToolSpec) -> Iterator[str]:
+    described = one_line(tool.description, _DESCRIPTION)
+    yield f"{signature(tool)}: {described}" if described else signature(tool)
+    for name, schema in parameters_of(tool).items():
+        meaning = schema.get("description") if schema is not None else None
+        if isinstance(meaning, str) and (meaning := one_line(meaning, _PARAMETER)):
+            yield f" {parameter_name(name)}: {meaning}"
