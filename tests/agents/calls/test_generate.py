@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 from pathlib import Path
@@ -17,10 +18,13 @@ from weft.agents.calls import (
     GenerateOptions,
     GoldCall,
     check_item,
+    execution,
     generate,
     read_tools,
     split,
 )
+from weft.agents.tools import Toolbox
+from weft.agents.tools import tool as make_tool
 from weft.errors import InputError
 
 
@@ -30,12 +34,20 @@ def tool(name: str, description: str, **types: str) -> CallTool:
     return CallTool(name, description, schema, field="any")
 
 
-TOOLS = tuple(
-    tool(
-        f"{verb}{thing.title()}", f"{verb} the {thing} of a station", city="string", days="integer"
-    )
-    for verb in ("measure", "predict", "archive", "compare")
-    for thing in ("rainfall", "temperature", "pollution", "humidity")
+TOOLS = (
+    *(
+        tool(
+            f"{verb}{thing.title()}",
+            f"{verb} the {thing} of a station",
+            city="string",
+            days="integer",
+        )
+        for verb in ("measure", "predict", "archive", "compare")
+        for thing in ("rainfall", "temperature", "pollution", "humidity")
+    ),
+    tool("createStation", "Create a station", city="string"),
+    tool("registerSensor", "Register a sensor", station_id="string", kind="string"),
+    tool("calibrateSensor", "Calibrate a sensor", sensor_id="string", offset="number"),
 )
 
 
@@ -100,10 +112,11 @@ def test_planted_defects_are_refused(change: dict[str, object], reason: str) -> 
 
 
 def test_a_tool_that_runs_and_fails_refuses_the_item() -> None:
-    def fails(city: str, days: int) -> None:
+    @make_tool(name="measureRainfall")
+    def fails(city: str, days: int) -> int:
         raise LookupError(city, days)
 
-    refusal = check_item(GOOD, {"measureRainfall": fails})
+    refusal = asyncio.run(execution(GOOD, Toolbox(fails)))
     assert refusal is not None
     assert (refusal.gate, refusal.reason) == ("execution", "tool_failed")
 
