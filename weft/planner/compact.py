@@ -7,6 +7,7 @@ and the question. Change the name of the form with any word.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -26,7 +27,17 @@ ASK_CHARS: Final = 120
 _PLAN: Final = "Plan the calls."
 _CONCLUDE: Final = "Answer from the results."
 _DESCRIPTION: Final = 120
-_PARAMETER: Final = 60
+_PARAMETER: Final = 48
+_ARTICLE: Final = re.compile(r"^\s*(?:specify |provide |set |enter )?(?:the |an? )?", re.IGNORECASE)
+_EMPTY: Final = frozenset(
+    {
+        *("a", "an", "the", "of", "for", "to", "in", "on", "at", "by", "or", "and", "is", "be"),
+        *("it", "its", "as", "with", "from", "that", "this", "which", "whic", "shou", "will"),
+        *("want", "need", "spec", "prov", "valu", "para", "give", "get", "desi", "used", "use"),
+        *("you", "your", "name", "id", "uniq", "iden", "type"),
+    }
+)
+"""Stems of words that explain nothing."""
 _MISSING: Final = "missing: "
 
 
@@ -90,9 +101,19 @@ def conclusion_messages(question: str, results: Sequence[str]) -> tuple[Message,
 
 
 def _lines_of(tool: ToolSpec) -> Iterator[str]:
+    """Signature and description of a tool, and a line for each parameter that its name does not
+    explain.
+    """
     described = one_line(tool.description, _DESCRIPTION)
     yield f"{signature(tool)}: {described}" if described else signature(tool)
+    known = _stems(f"{tool.name} {tool.description}")
     for name, schema in parameters_of(tool).items():
         meaning = schema.get("description") if schema is not None else None
-        if isinstance(meaning, str) and (meaning := one_line(meaning, _PARAMETER)):
-            yield f" {parameter_name(name)}: {meaning}"
+        if isinstance(meaning, str) and _stems(meaning) - known - _stems(name) - _EMPTY:
+            yield f" {parameter_name(name)}: {one_line(_ARTICLE.sub('', meaning), _PARAMETER)}"
+
+
+def _stems(text: str) -> set[str]:
+    """The first four letters of the words of a text or a name."""
+    words = re.findall(r"[A-Za-z][a-z]+|[A-Z]{2,}|[0-9]+", text)
+    return {word.lower()[:4] for word in words}

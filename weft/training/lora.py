@@ -36,17 +36,22 @@ class LoraLayer(nn.Module):  # type: ignore[misc]
 
 
 class LoraModel(nn.Module):  # type: ignore[misc]
-    """All trained parameters of `model`, which they change by hooks."""
+    """All trained parameters of `model`, which they change by hooks; none below layer `lowest`.
 
-    def __init__(self, model: PreTrainedModel, rank: int, alpha: float) -> None:
+    Layers below need no backward pass.
+    """
+
+    def __init__(self, model: PreTrainedModel, rank: int, alpha: float, lowest: int = 0) -> None:
         super().__init__()
         self.alpha = alpha
-        linears = [(name, of) for name, of in model.named_modules() if type(of) is nn.Linear]
         head = model.get_output_embeddings()
-        self._names = [name for name, of in linears if of is not head]
-        self.maps = nn.ModuleList(
-            LoraLayer(of, rank, alpha / rank) for _, of in linears if of is not head
-        )
+        linears = [
+            (name, of)
+            for name, of in model.named_modules()
+            if type(of) is nn.Linear and of is not head and _layer_of(name) >= lowest
+        ]
+        self._names = [name for name, _ in linears]
+        self.maps = nn.ModuleList(LoraLayer(of, rank, alpha / rank) for _, of in linears)
 
     def detach_hooks(self) -> None:
         """Restore the model."""
@@ -58,3 +63,8 @@ class LoraModel(nn.Module):  # type: ignore[misc]
         for name, learnt in zip(self._names, self.maps, strict=True):
             yield name + adapter_file.DOWN, learnt.down.detach().to(dtype)
             yield name + adapter_file.UP, learnt.up.detach().to(dtype)
+
+
+def _layer_of(name: str) -> int:
+    """The first number in a module's name."""
+    return next((int(part) for part in name.split(".") if part.isdecimal()), 0)

@@ -93,7 +93,7 @@ def test_in_pieces_as_in_one_go_bit_for_bit(
             steps.append(news.step)
 
     pieces = job(tiny_path, tmp_path / "pieces")
-    stopping = TrainingListener(note, lambda: len(steps) == stop_after - 1)
+    stopping = TrainingListener(note, lambda: len(steps) >= stop_after - 1)
     assert train(pieces, False, stopping) is None
     assert train(pieces, True, TrainingListener(note)) is not None
     assert steps == list(range(1, 7))
@@ -132,30 +132,26 @@ def test_a_batch_is_its_texts_one_by_one(tiny_path: Path) -> None:
 def test_the_merged_planner_writes_what_the_trained_one_does(
     tiny_path: Path, tmp_path: Path
 ) -> None:
-    """Loaded by `LocalModel`, whose greedy text is what teacher forcing calls exact."""
+    """Loaded by `LocalModel`. The end token of the tiny model never wins: its embedding is 0."""
     base = tmp_path / "base"
     base.symlink_to(tiny_path)
-    trained = train(
-        job(base, tmp_path / "out", epochs=60, test=examples()), False, TrainingListener()
-    )
+    one = examples()[:1]
+    made = job(base, tmp_path / "out", epochs=60, rank=16, train=one, test=one)
+    trained = train(made, False, TrainingListener())
     assert trained is not None
-    assert trained.after.exact > 0.5
+    assert trained.after.cross_entropy < 0.4
 
-    async def written() -> list[str]:
+    async def written() -> str:
         model = LocalModel(tmp_path / "out", LocalOptions(threads=1))
         try:
             assert (await model.capabilities()).plan_form == COMPACT
-            return [(await complete(model, request(example))).text for example in examples()]
+            messages = tuple(Message("user", text) for _, text in one[0].messages)
+            request = ModelRequest(messages, sampling=Sampling(48, 0.0))
+            return (await complete(model, request)).text
         finally:
             await model.aclose()
 
-    def request(example: PlannerExample) -> ModelRequest:
-        messages = tuple(Message("user", text) for _, text in example.messages)
-        return ModelRequest(messages, sampling=Sampling(48, 0.0))
-
-    found = asyncio.run(written())
-    right = sum(text == example.answer for text, example in zip(found, examples(), strict=True))
-    assert abs(right / len(found) - trained.after.exact) <= 0.35  # bfloat16 rounds merged weights
+    assert asyncio.run(written()).startswith(one[0].answer)
 
 
 def test_snapshots_are_planners(tiny_path: Path, tmp_path: Path) -> None:

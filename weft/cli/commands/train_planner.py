@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -49,6 +50,7 @@ Exit status:
 """
 _HELD_OUT = 5
 _RANK = 32
+_MOST_TESTED = 96
 
 
 def train_planner(
@@ -75,6 +77,10 @@ def train_planner(
     rank: Annotated[
         int, typer.Option(metavar="N", help="Of the low-rank updates.", min=1, max=256)
     ] = _RANK,
+    lowest: Annotated[
+        int,
+        typer.Option(metavar="N", help="The first layer that is trained: higher is faster.", min=0),
+    ] = 0,
     rate: Rate = None,
     texts: Texts = None,
     longest: Annotated[
@@ -111,8 +117,19 @@ def train_planner(
             rate=rate, texts=texts, seed=seed, longest=longest, keep_every=keep_every
         )
         turns = _turns(data, lookups, seed)
-        job = _job(turns, out, model, held_out / 100, schedule, epochs=epochs, rank=rank,
-                   snapshots=snapshots, device=device, threads=threads)  # fmt: skip
+        job = _job(
+            turns,
+            out,
+            model,
+            held_out / 100,
+            schedule,
+            epochs=epochs,
+            rank=rank,
+            lowest=lowest,
+            snapshots=snapshots,
+            device=device,
+            threads=threads,
+        )
         code = run_training(
             lambda progress, stop: train(job, resume, TrainingListener(progress, stop)),
             out,
@@ -164,7 +181,8 @@ def _job(
         plan = Schedule(**{"steps": 1, "texts": 16, "warm_up": 0.05, **schedule})  # type: ignore[arg-type]
     except ValueError as error:
         raise InputError(str(error)) from error
-    examples, tests = _examples(learnt), _examples(test)
+    few = Random(seed).sample(test, min(len(test), _MOST_TESTED))  # noqa: S311 - no secret
+    examples, tests = _examples(learnt), _examples(few)
     return PlannerTrainingJob(
         folder, out, examples, tests, COMPACT, plan, record=record, **settings
     )

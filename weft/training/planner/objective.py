@@ -13,6 +13,7 @@ from torch.nn.functional import cross_entropy
 
 from weft.decoding.adapters import adapter_file
 from weft.decoding.speculative.trained_drafter import Fingerprint
+from weft.training import attention
 from weft.training.corpus import TokenBatch, batch_of
 from weft.training.devices import computes_bfloat16
 from weft.training.lora import LoraModel
@@ -35,13 +36,16 @@ class PlannerAccuracy:
 
 
 class PlannerObjective:
-    """A frozen chat model with low-rank updates of `rank`, in bfloat16 where the device has it."""
+    """A frozen chat model with low-rank updates of `rank` in its layers from `lowest` on, in
+    bfloat16 where the device has it.
+    """
 
-    def __init__(self, path: Path, device: str, rank: int) -> None:
+    def __init__(self, path: Path, device: str, rank: int, lowest: int = 0) -> None:
         fast = computes_bfloat16(torch.device(device))
         self._teacher = Teacher.load(path, device, torch.bfloat16 if fast else torch.float32)
         self.target = Fingerprint.of(self._teacher)
-        self.module = LoraModel(self._teacher.model, rank, _ALPHA * rank)
+        attention.use_for(self._teacher.model)
+        self.module = LoraModel(self._teacher.model, rank, _ALPHA * rank, lowest)
 
     @property
     def model_type(self) -> str:

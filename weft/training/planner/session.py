@@ -47,6 +47,7 @@ class PlannerTrainingJob:
     plan_form   the form of the prompts, as `Capabilities.plan_form` names it
     epochs      how often each example is read
     rank        of the low-rank updates
+    lowest      the first layer that is trained
     snapshots   keep the planner of each checkpoint as a folder of its own
     record      facts about the data for the config
     """
@@ -59,6 +60,7 @@ class PlannerTrainingJob:
     schedule: Schedule
     epochs: int = 1
     rank: int = 32
+    lowest: int = 0
     threads: int | None = None
     device: str = "cpu"
     snapshots: bool = False
@@ -90,7 +92,7 @@ def train(
     batches = PlannerBatches(texts, job.schedule.texts, job.schedule.seed)
     schedule = replace(job.schedule, steps=job.epochs * batches.steps)
     _same_job(job, texts, resume)
-    objective = PlannerObjective(job.model, job.device, job.rank)
+    objective = PlannerObjective(job.model, job.device, job.rank, job.lowest)
     trainer = Trainer[TokenBatch](objective, batches, schedule, job.out / CHECKPOINT)
     if resume:
         trainer.resume()
@@ -178,6 +180,7 @@ class _Run:
             "tokens": sum(len(each.text.tokens) for each in self._texts),
             "epochs": self._job.epochs,
             "rank": self._job.rank,
+            "lowest": self._job.lowest,
             "rate": schedule.rate,
             "seed": schedule.seed,
             "data": digest(self._texts),
@@ -190,7 +193,7 @@ class _Run:
 
 def _same_job(job: PlannerTrainingJob, texts: Sequence[PlannerText], resume: bool) -> None:
     """Write down what the training is of, or compare it. Raises: `InputError`, `OSError`."""
-    what = {"data": digest(texts), "rank": job.rank, "base": job.model.name}
+    what = {"data": digest(texts), "rank": job.rank, "lowest": job.lowest, "base": job.model.name}
     file = job.out / _JOB
     if not resume:
         file.write_text(json.dumps(what), encoding="utf-8")
