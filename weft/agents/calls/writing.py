@@ -117,7 +117,7 @@ def sentence(one: Clause, rng: random.Random) -> str:
         else:
             said = rng.choice(_QUESTIONS[:2] if one.fronted else _QUESTIONS[:-1]).format(text)
     else:
-        frames = _ORDERS[:4] if one.fronted else _ORDERS
+        frames: Sequence[str] = _ORDERS[:4] if one.fronted else _ORDERS
         if re.match(r"\w+ me\b|go ", text):
             frames = [frame for frame in frames if not re.match(r"I\b|Help|.*help me", frame)]
         said = rng.choice(frames).format(text)
