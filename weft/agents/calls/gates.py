@@ -23,7 +23,19 @@ Reason = Literal[
 ]  # fmt: skip
 _FITS: Final = 0.6
 """A tool fits a query that has this share of the particular words of its purpose."""
+_UNUSED: Final = 0.3
+"""A query may have this share of numbers that no call uses: stories tell more than is asked."""
 _MANY: Final = frozenset({"parallel", "parallel_multiple", "nested", "chained"})
+_ASKED: Final[Mapping[str, frozenset[str]]] = {
+    "who": frozenset({"pers", "lead", "pres", "winn", "auth", "inve", "hist", "memb", "owne"}),
+    "when": frozenset({"date", "time", "even", "year"}),
+    "start": frozenset({"even", "date"}),
+    "where": frozenset({"loca", "plac", "addr", "find"}),
+    "much": frozenset({"pric", "cost", "conv", "rate"}),
+    "many": frozenset({"numb", "conv", "coun"}),
+    "amoun": frozenset({"nutr", "quan", "coun"}),
+}
+"""Beginnings of what a question word or verb asks a tool for: `who` a leader, `when` a date."""
 _GENERAL: Final = frozenset(
     word[:5]
     for word in (
@@ -119,11 +131,15 @@ def _numbers(item: CallItem, tools: Mapping[str, CallTool]) -> CallRefusal | Non
                       *(str(tools[call.name].document()) for call in item.calls)])  # fmt: skip
     numbers = [float(value) for value in used if isinstance(value, (int, float))]
     written = {one.text.replace(",", "") for one in numbers_in(known)}
-    for one in numbers_in(item.query.rpartition("\nUser:")[2]):
+    said = [one for one in numbers_in(item.query.rpartition("\nUser:")[2]) if one.text != "1"]
+    unused = []
+    for one in said:
         if not any(abs(reading - x) <= 1e-9 * abs(x) for reading in one.readings for x in numbers):
             parts = {one.text.replace(",", ""), *one.text.split(",")}
             if not parts & written and one.text not in known:
-                return CallRefusal("semantic", "number_unused", one.text)
+                unused.append(one.text)
+    if len(unused) > _UNUSED * len(said):
+        return CallRefusal("semantic", "number_unused", ", ".join(unused[:4]))
     return None
 
 
@@ -156,7 +172,8 @@ def _asks_for(query: str, tool: CallTool) -> bool:
     """Whether the query has a particular word of the tool's name, purpose or parameters."""
     names = " ".join(words_of(name) for name in (tool.name, *tool.properties))
     wanted = stems(f"{names} {tool.description}", least=3) - _GENERAL
-    said = {stem[:4] for stem in stems(query, least=3)}
+    words = stems(query, least=3)
+    said = {stem[:4] for stem in words}.union(*(_ASKED[one] for one in words if one in _ASKED))
     return not wanted or any(stem[:4] in said for stem in wanted)
 
 

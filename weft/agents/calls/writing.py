@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from weft.agents.calls.catalogue import CallTool
-from weft.agents.calls.phrases import Phrase, join, phrase, state, write_value
+from weft.agents.calls.phrases import NUMBER_WORDS, Phrase, join, phrase, state, write_value
 from weft.agents.calls.purpose import command, fill_slots, purpose_of, question
 
 Given = tuple[CallTool, Mapping[str, Any]]
@@ -145,6 +145,8 @@ def clause(
     rest, placed = fill_slots(purpose, tool, said, rng)
     asked = question(purpose.verb, rest, rng) if rng.random() < 0.45 else None
     main = asked or command(purpose.verb, rest, rng)
+    if asked is None and rng.random() < 0.03:
+        main = f"use {rng.choice(('the function ', 'the ', ''))}{tool.name} to {main}"
     left = [name for name in given if name not in placed]
     text, lead = _with_arguments(main, tool, given, left, said, rng, alone=alone)
     fronted = not text.startswith(main)
@@ -257,17 +259,20 @@ def _cases(
 ) -> str:
     """The cases one by one, then the request, or the request first."""
     shared = {name: value for name, value in given[0].items() if name not in varied}
-    main = (
-        sentence(clause(tool, shared, rng, alone=False), rng)
-        if shared
-        else sentence(clause(tool, {}, rng, alone=False), rng)
-    )
+    main = sentence(clause(tool, shared, rng, alone=False), rng)
+    if rng.random() < 0.5:
+        said = [arguments(tool, {n: one[n] for n in varied}, {}, rng) for one in given]
+        ones = [f"{'one' if not n else 'another'} {text}" for n, text in enumerate(said)]
+        if len(said) > 2:
+            ones = [f"the {place} {text}" for place, text in zip(_ORDINALS, said, strict=False)]
+        number = NUMBER_WORDS[len(said)]
+        return f"{main} There are {number} cases: {join(ones)}."
     cases = []
     for place, one in zip(_ORDINALS, given, strict=False):
         states = [state(n, tool.properties[n], one[n], rng) for n in varied]
         cases.append(f"{'in' if rng.random() < 0.5 else 'for'} the {place} case {join(states)}")
     told = _capital("; ".join(cases)) + "."
-    number = ("", "", "two", "three", "four", "five", "six")[min(len(given), 6)]
+    number = NUMBER_WORDS[len(given)]
     opener = rng.choice((f"There are {number} cases.", f"I have {number} of them.", ""))
     return f"{opener} {told} {main}".strip() if rng.random() < 0.5 else f"{main} {told}"
 
