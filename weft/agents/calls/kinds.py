@@ -64,7 +64,10 @@ _CLASSES: Final = frozenset(
     )
 )
 _SENTENCES: Final = frozenset(
-    listed("message,content,body,text,comment,feedback,review,note,notes,sentence,reason")
+    listed(
+        "message,content,body,text,comment,feedback,review,note,notes,sentence,reason,description,"
+        "instructions,caption"
+    )
 )
 _MONEY: Final = frozenset(
     listed("price,cost,amount,budget,salary,income,principal,payment,fee,revenue,loan,investment")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from weft.agents.calls.catalogue import CallTool
+from weft.agents.calls.kinds import kind_of
 from weft.agents.calls.phrases import NUMBER_WORDS, Phrase, join, phrase, state, write_value
+from weft.agents.calls.pools import listed
 from weft.agents.calls.purpose import command, fill_slots, purpose_of, question
 
 Given = tuple[CallTool, Mapping[str, Any]]
@@ -69,6 +72,15 @@ _SERIES: Final = (
     *("{}, and also {}", "{}, then {}", "{}. Also, {}", "{}. After that, {}", "{}, and {}"),
     *("first {}, then {}", "{}; and {}", "{}. In addition, {}", "{}. I also need you to {}"),
 )
+_CONFUSED: Final = frozenset(
+    listed(
+        "id,person,date,place,city,country,state,company,product,title,temperature,user,path,topic,"
+        "email,year,language,clock,sentence,address,formula,url,other,from_place,to_place,money,age,"
+        "quantity"
+    )
+)
+"""Kinds whose arguments are only told apart by their names."""
+_SHARED: Final[Mapping[str, str]] = {"city": "place", "country": "place", "state": "place"}
 _ORDINALS: Final = ("first", "second", "third", "fourth", "fifth", "sixth")
 
 
@@ -161,7 +173,15 @@ def arguments(
 ) -> str:
     """The arguments as one phrase: `in Oslo with a base of 10 and a height of 5`."""
     order = _ordered(list(given), rng)
-    phrases = [phrase(n, tool.properties[n], given[n], rng, said.get(n)) for n in order]
+    kinds = Counter(
+        _SHARED.get(kind := kind_of(n, tool.properties[n]), kind) for n in tool.properties
+    )
+    phrases = []
+    for name in order:
+        schema = tool.properties[name]
+        kind = kind_of(name, schema)
+        alike = kinds[_SHARED.get(kind, kind)] > 1 and kind in _CONFUSED
+        phrases.append(phrase(name, schema, given[name], rng, said.get(name), explicit=alike))
     follow = " ".join(one.text for one in phrases if not one.named)
     named = _named(phrases, rng.choice(("with", "with", "with", "with", "given", "using")))
     return " ".join((follow, named) if rng.random() < 0.6 else (named, follow)).strip()
