@@ -55,6 +55,9 @@ _NUMBER: Final = re.compile(
     r"year|pm\b|[km](?![A-Za-z/]))|(?P<prefix>[m\u00b5u])(?=[A-Z]\b)|\s?(?P<compass>[WS])\b)?",
     re.IGNORECASE,
 )
+_CALENDAR: Final = frozenset(
+    listed("jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec,mon,tue,wed,thu,fri,sat,sun")
+)
 _SYNONYMS: Final = (
     *(
         {"meter", "meters", "metre", "m"},
@@ -75,6 +78,7 @@ _SYNONYMS: Final = (
     *({"weekly", "week"}, {"latest", "recent", "current", "newest"}, {"ca", "california"}),
     *({"cheap", "cheapest", "lowest", "low"}, {"high", "highest"}, {"uk", "united kingdom"}),
 )
+_UNIT_WORDS: Final = frozenset().union(*_SYNONYMS) | {"kelvin", "joules", "i'm", "i'd"}
 _STATES: Final = dict(
     pair.split(":")
     for pair in listed(
@@ -103,6 +107,20 @@ class SpokenNumber:
 def numbers_in(query: str) -> list[SpokenNumber]:
     """The numbers in digits, in order: `5%` is 5 or 0.05, `$1,500` is 1500, `2k` is 2000 or 2."""
     return [_reading(found) for found in _NUMBER.finditer(query)]
+
+
+def names_in(query: str) -> list[str]:
+    """Quoted texts and capitalised names inside sentences, in order.
+
+    Without months, days and units, and what follows a comma: `Miami, Florida` is one place.
+    """
+    quoted = re.findall(r"(?<!\w)['\"]([^'\"]{2,60})['\"](?!\w)", query)
+    names = re.findall(r"(?<=[a-z] )[A-Z][\w'-]+(?: [A-Z][\w'-]+)*", query)
+    return [
+        name
+        for name in dict.fromkeys((*quoted, *names))
+        if name[:3].lower() not in _CALENDAR and not set(name.lower().split()) & _UNIT_WORDS
+    ]
 
 
 def number_words(query: str) -> frozenset[float]:
@@ -146,6 +164,8 @@ def _said(query: str, name: str, schema: Mapping[str, Any], value: Any) -> bool:
 
 def _number_said(query: str, value: float) -> bool:
     digits = [reading for one in numbers_in(query) for reading in one.readings]
+    if value < 0 and re.search(r"(?i)\b(?:loss|lost|minus|negative|decrease)", query):
+        digits += [-reading for reading in digits]
     return any(_same(value, x) for x in digits) or any(_same(value, x) for x in number_words(query))
 
 
