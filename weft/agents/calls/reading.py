@@ -78,6 +78,7 @@ _SYNONYMS: Final = (
     *({"weekly", "week"}, {"latest", "recent", "current", "newest"}, {"ca", "california"}),
     *({"cheap", "cheapest", "lowest", "low"}, {"high", "highest"}, {"uk", "united kingdom"}),
 )
+_QUOTED: Final = re.compile(r"(?<!\w)['\"]([^'\"]{2,60})['\"](?!\w)")
 _UNIT_WORDS: Final = frozenset().union(*_SYNONYMS) | {"kelvin", "joules", "i'm", "i'd"}
 _STATES: Final = dict(
     pair.split(":")
@@ -114,8 +115,9 @@ def names_in(query: str) -> list[str]:
 
     Without months, days and units, and what follows a comma: `Miami, Florida` is one place.
     """
-    quoted = re.findall(r"(?<!\w)['\"]([^'\"]{2,60})['\"](?!\w)", query)
-    names = re.findall(r"(?<=[a-z] )[A-Z][\w'-]+(?: [A-Z][\w'-]+)*", query)
+    quoted = _QUOTED.findall(query)
+    outside = _QUOTED.sub("", query)
+    names = re.findall(r"(?<=[a-z] )[A-Z][\w'-]+(?: [A-Z][\w'-]+)*", outside)
     return [
         name
         for name in dict.fromkeys((*quoted, *names))
@@ -213,7 +215,7 @@ def _word_said(word: str, there: Iterable[str], whole: str) -> bool:
             or (len(one) > 4 and word.startswith(one[: max(4, len(one) - 3)]))
         ):
             return True
-    if word.isdigit() and len(word) < 10:
+    if word.isdecimal() and len(word) < 10:
         return float(word) in number_words(whole)
     if word in _STATES and f" {_STATES[word]} " in f" {whole} ":
         return True
