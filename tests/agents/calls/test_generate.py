@@ -97,7 +97,7 @@ def called(**arguments: object) -> tuple[GoldCall, ...]:
         ({"calls": called(city="Oslo", days=4, hour=1)}, "misfit"),
         ({"calls": called(city="Rome", days=4)}, "literal_absent"),
         ({"query": "Sing: Oslo, 4."}, "intent_absent"),
-        ({"query": GOOD.query + " Also 77."}, "number_unused"),
+        ({"query": GOOD.query + " Also 77."}, "value_unused"),
         ({"style": "parallel"}, "answer_of_style"),
         ({"ask": ("days",)}, "wrong_ask"),
         ({"style": "irrelevance", "calls": ()}, "tool_fits"),

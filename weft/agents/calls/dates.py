@@ -16,12 +16,16 @@ _MONTH: Final = "|".join(f"{name[:3]}(?:{name[3:]})?" for name in MONTHS) + "|se
 _ISO: Final = re.compile(r"(?i)yyyy-mm-dd|iso|\b\d{4}-\d\d-\d\d\b")
 _FORMS: Final = (
     re.compile(r"\b(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})\b"),
-    re.compile(rf"\b(?P<n>{_MONTH})\.? (?P<d>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<y>\d{{4}})\b"),
+    re.compile(rf"\b(?P<n>{_MONTH})\.?,? ?(?P<d>\d{{1,2}})(?:st|nd|rd|th)?,? ?(?P<y>\d{{4}})\b"),
     re.compile(
-        rf"\b(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<n>{_MONTH})\.?,? (?P<y>\d{{4}})\b"
+        rf"\b(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<n>{_MONTH})\.?,? ?(?P<y>\d{{4}})\b"
     ),
     re.compile(r"\b(?P<m>\d{1,2})[/.-](?P<d>\d{1,2})[/.-](?P<y>\d{4})\b"),
     re.compile(r"\b(?P<d>\d{1,2})[/.-](?P<m>\d{1,2})[/.-](?P<y>\d{4})\b"),
+)
+_DAYS: Final = (
+    re.compile(rf"\b(?P<n>{_MONTH})\.?,? ?(?P<d>\d{{1,2}})(?:st|nd|rd|th)?\b"),
+    re.compile(rf"\b(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<n>{_MONTH})\b"),
 )
 
 
@@ -62,6 +66,13 @@ def dates_in(text: str) -> Iterator[str]:
                 yield datetime.date(int(part["y"]), month, int(part["d"])).isoformat()
             except ValueError:
                 continue
+
+
+def days_in(text: str) -> Iterator[tuple[int, int]]:
+    """The month and day of all dates that are said with the name of the month."""
+    for form in _DAYS:
+        for found in form.finditer(text.lower()):
+            yield _number_of(found["n"]), int(found["d"])
 
 
 def iso_date(value: object) -> datetime.date | None:

@@ -12,18 +12,31 @@ from weft.agents.calls.item import CallItem, GoldCall, reference
 from weft.agents.calls.kinds import words_of
 from weft.agents.calls.pools import listed
 from weft.agents.calls.purpose import COMPUTE, LOOKUP
-from weft.agents.calls.reading import numbers_in, says, stems
+from weft.agents.calls.reading import names_in, numbers_in, plain, says, stems
 from weft.agents.calls.writing import intent
 from weft.validation import violation
 
 Reason = Literal[
     "unknown_tool", "misfit", "bad_reference", "no_answer", "answer_of_style", "wrong_ask",
     "repeated_call", "tool_failed", "empty_result", "literal_absent", "intent_absent",
-    "number_unused", "value_given", "tool_fits", "unreadable", "judged_wrong", "reworded",
+    "value_unused", "tool_left_out", "value_given", "tool_fits", "unreadable",
+    "judged_wrong", "reworded",
 ]  # fmt: skip
 _FITS: Final = 0.6
 """A tool fits a query that has this share of the particular words of its purpose."""
+_UNUSED: Final = 0.3
+"""A query may have this share of values that no call uses: stories tell more than is asked."""
 _MANY: Final = frozenset({"parallel", "parallel_multiple", "nested", "chained"})
+_ASKED: Final[Mapping[str, frozenset[str]]] = {
+    "who": frozenset({"pers", "lead", "pres", "winn", "auth", "inve", "hist", "memb", "owne"}),
+    "when": frozenset({"date", "time", "even", "year"}),
+    "start": frozenset({"even", "date"}),
+    "where": frozenset({"loca", "plac", "addr", "find"}),
+    "much": frozenset({"pric", "cost", "conv", "rate"}),
+    "many": frozenset({"numb", "conv", "coun"}),
+    "amoun": frozenset({"nutr", "quan", "coun"}),
+}
+"""Beginnings of what a question word or verb asks a tool for: `who` a leader, `when` a date."""
 _GENERAL: Final = frozenset(
     word[:5]
     for word in (
@@ -81,7 +94,7 @@ def semantic(item: CallItem) -> CallRefusal | None:
     for call in item.calls:
         if not _asks_for(item.query, tools[call.name]):
             return CallRefusal("semantic", "intent_absent", call.name)
-    return _numbers(item, tools) or _unfit(item)
+    return _unused(item, tools) or _left_out(item) or _unfit(item)
 
 
 def check_item(item: CallItem) -> CallRefusal | None:
@@ -110,8 +123,8 @@ def _answer_of_style(item: CallItem) -> CallRefusal | None:
     return None
 
 
-def _numbers(item: CallItem, tools: Mapping[str, CallTool]) -> CallRefusal | None:
-    """A number of the last turn that no call uses and no called tool speaks of."""
+def _unused(item: CallItem, tools: Mapping[str, CallTool]) -> CallRefusal | None:
+    """Numbers and names of the last turn that no call uses and no called tool speaks of."""
     if not item.calls:
         return None
     used = list(_values(item))
@@ -119,11 +132,29 @@ def _numbers(item: CallItem, tools: Mapping[str, CallTool]) -> CallRefusal | Non
                       *(str(tools[call.name].document()) for call in item.calls)])  # fmt: skip
     numbers = [float(value) for value in used if isinstance(value, (int, float))]
     written = {one.text.replace(",", "") for one in numbers_in(known)}
-    for one in numbers_in(item.query.rpartition("\nUser:")[2]):
+    turn = item.query.rpartition("\nUser:")[2]
+    said = [one for one in numbers_in(turn) if one.text != "1"]
+    unused = []
+    for one in said:
         if not any(abs(reading - x) <= 1e-9 * abs(x) for reading in one.readings for x in numbers):
             parts = {one.text.replace(",", ""), *one.text.split(",")}
             if not parts & written and one.text not in known:
-                return CallRefusal("semantic", "number_unused", one.text)
+                unused.append(one.text)
+    names, spoken = names_in(turn), plain(known)
+    unused += [name for name in names if not any(word in spoken for word in plain(name).split())]
+    if len(unused) > _UNUSED * (len(said) + len(names)):
+        return CallRefusal("semantic", "value_unused", ", ".join(unused[:4]))
+    return None
+
+
+def _left_out(item: CallItem) -> CallRefusal | None:
+    """A tool that fits the query as a whole, and is not called though others are."""
+    if not item.calls:
+        return None
+    called = {call.name for call in item.calls}
+    for tool in item.tools:
+        if tool.name not in called and len(_particular(tool)) > 1 and _fit(item.query, tool) == 1.0:
+            return CallRefusal("semantic", "tool_left_out", tool.name)
     return None
 
 
@@ -143,7 +174,7 @@ def _values(item: CallItem) -> Iterator[object]:
 def _unfit(item: CallItem) -> CallRefusal | None:
     if item.style == "irrelevance":
         for tool in item.tools:
-            if _share_said(item.query, intent(tool)) >= _FITS:
+            if _fit(item.query, tool) >= _FITS:
                 return CallRefusal("semantic", "tool_fits", tool.name)
     for name in item.ask:
         label = re.escape(words_of(name))
@@ -156,11 +187,19 @@ def _asks_for(query: str, tool: CallTool) -> bool:
     """Whether the query has a particular word of the tool's name, purpose or parameters."""
     names = " ".join(words_of(name) for name in (tool.name, *tool.properties))
     wanted = stems(f"{names} {tool.description}", least=3) - _GENERAL
-    said = {stem[:4] for stem in stems(query, least=3)}
+    words = stems(query, least=3)
+    said = {stem[:4] for stem in words}.union(*(_ASKED[one] for one in words if one in _ASKED))
     return not wanted or any(stem[:4] in said for stem in wanted)
 
 
-def _share_said(query: str, purpose: str) -> float:
-    """The share, 0 to 1, of the particular stems of `purpose` in the query; 0 without stems."""
-    wanted = stems(purpose) - _GENERAL
-    return len(wanted & stems(query)) / len(wanted) if wanted else 0.0
+def _fit(query: str, tool: CallTool) -> float:
+    """The share, 0 to 1, of the particular words of the tool's purpose in the query."""
+    wanted = {stem[:4] for stem in _particular(tool)}
+    said = {stem[:4] for stem in stems(query)}
+    return len(wanted & said) / len(wanted) if wanted else 0.0
+
+
+def _particular(tool: CallTool) -> set[str]:
+    """Beginnings of the words of the purpose that neither every tool nor a parameter has."""
+    named = {stem for name in tool.properties for stem in stems(words_of(name))}
+    return (stems(intent(tool)) - _GENERAL - named) or (stems(intent(tool)) - _GENERAL)

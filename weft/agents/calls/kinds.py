@@ -28,6 +28,12 @@ _EXAMPLES: Final = re.compile(
     r"([^()]+?)(?:\)|\.\s|\.?$)",
     re.IGNORECASE,
 )
+_DEFAULT: Final = re.compile(
+    r"\bdefault(?:s|ed)?(?: value| unit)?(?: is| to|:|=)*\s*(?:is |to )?"
+    r"(?:(?:the [a-z]+ [a-z]+ )?['\"](?P<quoted>[^'\"]+)['\"]|(?P<bare>[^,;()'\"]+?)"
+    r"(?=[,;()]|\.(?!\d)|\s*$|\s+(?:if|when|which|and|for)\b))",
+    re.IGNORECASE,
+)
 _PLACES: Final = frozenset(listed("location,place,region,area,site,venue,destination,origin"))
 _FROM: Final = frozenset(listed("origin,from,departure,source,start,starting,pickup"))
 _TO: Final = frozenset(listed("destination,to,arrival,target,end,dropoff"))
@@ -58,7 +64,10 @@ _CLASSES: Final = frozenset(
     )
 )
 _SENTENCES: Final = frozenset(
-    listed("message,content,body,text,comment,feedback,review,note,notes,sentence,reason")
+    listed(
+        "message,content,body,text,comment,feedback,review,note,notes,sentence,reason,description,"
+        "instructions,caption"
+    )
 )
 _MONEY: Final = frozenset(
     listed("price,cost,amount,budget,salary,income,principal,payment,fee,revenue,loan,investment")
@@ -133,14 +142,8 @@ def default_of(schema: Mapping[str, Any]) -> str | None:
     """The default in words, from `default` or from the description; None without."""
     if "default" in schema:
         return str(schema["default"])
-    described = str(schema.get("description", ""))
-    found = re.search(
-        r"\bdefaults?(?: value)?(?: is| to|:|=)?:?\s*(?:is |to )?['\"]?([\w.%/ -]+?)['\"]?"
-        r"(?=[.,;)]*(?:\s|$)|\s+if\b)",
-        described,
-        re.IGNORECASE,
-    )
-    return found[1] if found else None
+    found = _DEFAULT.search(str(schema.get("description", "")))
+    return (found["quoted"] or found["bare"]).strip() if found else None
 
 
 def _of_number(words: list[str], described: str, type_: str) -> Kind:

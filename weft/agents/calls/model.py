@@ -12,7 +12,7 @@ from typing import Any, Final
 from weft.agents.calls.catalogue import CallTool
 from weft.agents.calls.gates import CallRefusal, check_item
 from weft.agents.calls.item import CallItem, GoldCall
-from weft.agents.calls.reading import number_words, numbers_in
+from weft.agents.calls.reading import names_in, number_words, numbers_in, plain, stems
 from weft.core.errors import ModelRequestError
 from weft.core.generated_json import NoJson, read_generated_json
 from weft.core.generated_text import without_thought
@@ -23,6 +23,8 @@ from weft.core.values import JsonSchema, Message
 _MOST_CALLS: Final = 12
 _MOST_CHARS: Final = 2_000
 _DETAIL_CHARS: Final = 200
+_KEPT: Final = 0.4
+"""A reworded query keeps this share of the words, by their beginnings."""
 _STYLES: Final[Mapping[str, str]] = {
     "simple": "needs exactly one call of the tool",
     "multiple": "needs exactly one call of one of the tools",
@@ -149,8 +151,8 @@ class CallModel:
         query = " ".join(without_thought(text).split()).strip('"')
         if not query or len(query) > 3 * len(item.query) + 80:
             return item, CallRefusal("proposal", "unreadable", "empty or too long")
-        if _numbers(query) != _numbers(item.query):
-            return item, CallRefusal("semantic", "reworded", "other numbers")
+        if why := _other_content(item.query, query):
+            return item, CallRefusal("semantic", "reworded", why)
         reworded = replace(item, query=query, why=f"{item.why}; reworded by a model")
         refusal = check_item(reworded)
         return (reworded, None) if refusal is None else (item, refusal)
@@ -219,6 +221,17 @@ def _tools(tools: Sequence[CallTool]) -> str:
 def _shown(item: CallItem) -> str:
     document = item.document()
     return json.dumps({key: document[key] for key in ("query", "calls", "ask")}, ensure_ascii=False)
+
+
+def _other_content(query: str, reworded: str) -> str:
+    """What of the query's content the other text lacks or adds; "" where it has the same."""
+    if _numbers(reworded) != _numbers(query):
+        return "other numbers"
+    if lost := [name for name in names_in(query) if plain(name) not in plain(reworded)]:
+        return f"without {lost[0]}"
+    words = stems(query)
+    kept = len(words & stems(reworded))
+    return "other words" if kept < _KEPT * len(words) else ""
 
 
 def _numbers(query: str) -> tuple[Counter[float], frozenset[float]]:

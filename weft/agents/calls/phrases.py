@@ -165,9 +165,18 @@ class Phrase:
 
 
 def phrase(
-    name: str, schema: Mapping[str, Any], value: Any, rng: random.Random, text: str | None = None
+    name: str,
+    schema: Mapping[str, Any],
+    value: Any,
+    rng: random.Random,
+    text: str | None = None,
+    *,
+    explicit: bool = False,
 ) -> Phrase:
-    """The argument in words; `text` takes the place of the value's own words."""
+    """The argument in words; `text` takes the place of the value's own words.
+
+    `explicit`: the name is said, since another argument is of the same kind.
+    """
     label = label_of(name, schema, rng)
     if isinstance(value, bool):
         return Phrase(_flag(words_of(name), value, rng))
@@ -179,15 +188,15 @@ def phrase(
         noun = noun[:-1] if value == 1 and noun.endswith("s") else noun
         return Phrase(rng.choice(("for {v} {n}", "with {v} {n}")).format(v=said, n=noun))
     templates = _templates(name, schema, kind, said)
+    if explicit:
+        templates = [one for one in templates if "{n}" in one and "ID" not in one]
     if templates and rng.random() < 0.8:
         chosen = rng.choice(templates)
-        if said[:1] in {"'", '"'}:
-            chosen = chosen.replace("'{v}'", "{v}").replace('"{v}"', "{v}")
         if chosen == "on {v}" and re.match(r"today|tomorrow|yesterday|next|last", said):
             chosen = "for {v}"
-        return Phrase(chosen.format(v=said, n=label))
+        return Phrase(_fill(chosen, said, label))
     chosen = rng.choice(_NAMED_NUMBERS if numeric else _NAMED)
-    return Phrase(_article(_fill(chosen, said, label)), named=True)
+    return Phrase(_fill(chosen, said, label), named=True)
 
 
 def _templates(name: str, schema: Mapping[str, Any], kind: Kind, said: str) -> Sequence[str]:
@@ -329,10 +338,9 @@ def _flag(words: str, value: bool, rng: random.Random) -> str:
 
 def _fill(template: str, said: str, label: str) -> str:
     if said[:1] in {"'", '"'}:
-        template = template.replace("'{v}'", "{v}")
+        template = template.replace("'{v}'", "{v}").replace('"{v}"', "{v}")
+    if re.fullmatch(r"[a-z]\d?|.*[^s]s", label):
+        template = template.replace("a {n}", "{n}")
+    if label[:1] in "aeiou":
+        template = re.sub(r"\ba \{n\}", "an {n}", template)
     return template.format(v=said, n=label)
-
-
-def _article(text: str) -> str:
-    text = re.sub(r"^a (?=[a-z]\d? )", "", text)
-    return f"an{text[1:]}" if re.match(r"a [aeiou]", text) else text

@@ -131,6 +131,8 @@ def particular_word(tool: CallTool, rng: random.Random) -> str:
 def command(verb: str, rest: str, rng: random.Random) -> str:
     """The request as an order: `find the price of gold`."""
     about = _ABOUT.match(rest)
+    if re.match(r"(?:if|whether) ", rest):
+        return f"{rng.choice(('check', 'tell me', 'find out', 'check'))} {rest}"
     if verb in LOOKUP:
         if about and rng.random() < 0.4:
             return f"{rng.choice(('tell me about', 'tell me more about'))} {rest[about.end() :]}"
@@ -142,7 +144,7 @@ def command(verb: str, rest: str, rng: random.Random) -> str:
 
 def question(verb: str, rest: str, rng: random.Random) -> str | None:
     """The request as a question without its mark; None where a rule cannot ask it."""
-    if verb not in LOOKUP | COMPUTE:
+    if verb not in LOOKUP | COMPUTE or re.match(r"(?:if|whether) ", rest):
         return None
     if about := _ABOUT.match(rest):
         return (

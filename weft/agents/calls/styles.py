@@ -166,10 +166,12 @@ def irrelevance(draws: ItemDraws) -> CallItem | None:
     """No offered tool fits: the one that does is left out, or none was needed."""
     rng, tool = draws.rng, draws.tool()
     others = draws.distractors(tool, rng.choice((1, 1, 1, 2, 3)))
+    if not others:
+        return None
     draw = rng.random()
     why = "the tool that the query asks for is not offered"
     if draw < 0.35:
-        about = particular_word(others[0] if others and draw < 0.12 else tool, rng)
+        about = particular_word(others[0] if draw < 0.12 else tool, rng)
         query = small_talk(rng, about if draw < 0.2 else "")
         why = "the query needs none of the tools offered"
     elif draw < 0.5:

@@ -128,7 +128,11 @@ def _parameter(
             shown = {"type": "array", "items": {"type": "string"}}
             drawn = {"type": "array", "items": {"type": "string", "description": text}}
             return shown | {"description": _plural(text)}, drawn
-    if schema.get("type") in {"number", "integer"} and kind == "quantity" and rng.random() < 0.05:
+    if (
+        schema.get("type") in {"number", "integer"}
+        and kind == "quantity"
+        and (len(name) > 2 and rng.random() < 0.05)
+    ):
         items = {"type": schema["type"]}
         return {"type": "array", "items": items, "description": _plural(text)}, {
             "type": "array",

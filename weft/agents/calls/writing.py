@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from weft.agents.calls.catalogue import CallTool
-from weft.agents.calls.phrases import Phrase, join, phrase, state, write_value
+from weft.agents.calls.kinds import kind_of
+from weft.agents.calls.phrases import NUMBER_WORDS, Phrase, join, phrase, state, write_value
+from weft.agents.calls.pools import listed
 from weft.agents.calls.purpose import command, fill_slots, purpose_of, question
 
 Given = tuple[CallTool, Mapping[str, Any]]
@@ -69,6 +72,15 @@ _SERIES: Final = (
     *("{}, and also {}", "{}, then {}", "{}. Also, {}", "{}. After that, {}", "{}, and {}"),
     *("first {}, then {}", "{}; and {}", "{}. In addition, {}", "{}. I also need you to {}"),
 )
+_CONFUSED: Final = frozenset(
+    listed(
+        "id,person,date,place,city,country,state,company,product,title,temperature,user,path,topic,"
+        "email,year,language,clock,sentence,address,formula,url,other,from_place,to_place,money,age,"
+        "quantity"
+    )
+)
+"""Kinds whose arguments are only told apart by their names."""
+_SHARED: Final[Mapping[str, str]] = {"city": "place", "country": "place", "state": "place"}
 _ORDINALS: Final = ("first", "second", "third", "fourth", "fifth", "sixth")
 
 
@@ -117,7 +129,7 @@ def sentence(one: Clause, rng: random.Random) -> str:
         else:
             said = rng.choice(_QUESTIONS[:2] if one.fronted else _QUESTIONS[:-1]).format(text)
     else:
-        frames = _ORDERS[:4] if one.fronted else _ORDERS
+        frames: Sequence[str] = _ORDERS[:4] if one.fronted else _ORDERS
         if re.match(r"\w+ me\b|go ", text):
             frames = [frame for frame in frames if not re.match(r"I\b|Help|.*help me", frame)]
         said = rng.choice(frames).format(text)
@@ -145,6 +157,8 @@ def clause(
     rest, placed = fill_slots(purpose, tool, said, rng)
     asked = question(purpose.verb, rest, rng) if rng.random() < 0.45 else None
     main = asked or command(purpose.verb, rest, rng)
+    if asked is None and rng.random() < 0.03:
+        main = f"use {rng.choice(('the function ', 'the ', ''))}{tool.name} to {main}"
     left = [name for name in given if name not in placed]
     text, lead = _with_arguments(main, tool, given, left, said, rng, alone=alone)
     fronted = not text.startswith(main)
@@ -159,7 +173,15 @@ def arguments(
 ) -> str:
     """The arguments as one phrase: `in Oslo with a base of 10 and a height of 5`."""
     order = _ordered(list(given), rng)
-    phrases = [phrase(n, tool.properties[n], given[n], rng, said.get(n)) for n in order]
+    kinds = Counter(
+        _SHARED.get(kind := kind_of(n, tool.properties[n]), kind) for n in tool.properties
+    )
+    phrases = []
+    for name in order:
+        schema = tool.properties[name]
+        kind = kind_of(name, schema)
+        alike = kinds[_SHARED.get(kind, kind)] > 1 and kind in _CONFUSED
+        phrases.append(phrase(name, schema, given[name], rng, said.get(name), explicit=alike))
     follow = " ".join(one.text for one in phrases if not one.named)
     named = _named(phrases, rng.choice(("with", "with", "with", "with", "given", "using")))
     return " ".join((follow, named) if rng.random() < 0.6 else (named, follow)).strip()
@@ -257,17 +279,20 @@ def _cases(
 ) -> str:
     """The cases one by one, then the request, or the request first."""
     shared = {name: value for name, value in given[0].items() if name not in varied}
-    main = (
-        sentence(clause(tool, shared, rng, alone=False), rng)
-        if shared
-        else sentence(clause(tool, {}, rng, alone=False), rng)
-    )
+    main = sentence(clause(tool, shared, rng, alone=False), rng)
+    if rng.random() < 0.5:
+        said = [arguments(tool, {n: one[n] for n in varied}, {}, rng) for one in given]
+        ones = [f"{'one' if not n else 'another'} {text}" for n, text in enumerate(said)]
+        if len(said) > 2:
+            ones = [f"the {place} {text}" for place, text in zip(_ORDINALS, said, strict=False)]
+        number = NUMBER_WORDS[len(said)]
+        return f"{main} There are {number} cases: {join(ones)}."
     cases = []
     for place, one in zip(_ORDINALS, given, strict=False):
         states = [state(n, tool.properties[n], one[n], rng) for n in varied]
         cases.append(f"{'in' if rng.random() < 0.5 else 'for'} the {place} case {join(states)}")
     told = _capital("; ".join(cases)) + "."
-    number = ("", "", "two", "three", "four", "five", "six")[min(len(given), 6)]
+    number = NUMBER_WORDS[len(given)]
     opener = rng.choice((f"There are {number} cases.", f"I have {number} of them.", ""))
     return f"{opener} {told} {main}".strip() if rng.random() < 0.5 else f"{main} {told}"
 
