@@ -5,13 +5,14 @@ LoRA (arXiv 2106.09685) on all linear layers but the head.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 from torch.nn.functional import linear
 
+from weft.core.errors import InputError
 from weft.decoding.adapters import adapter_file
 
 if TYPE_CHECKING:
@@ -52,6 +53,21 @@ class LoraModel(nn.Module):  # type: ignore[misc]
         ]
         self._names = [name for name, _ in linears]
         self.maps = nn.ModuleList(LoraLayer(of, rank, alpha / rank) for _, of in linears)
+
+    def load(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        """Go on from the tensors of an adapter file. Raises: `InputError` where they do not fit."""
+        wanted = dict(self.tensors())
+        if {name: one.shape for name, one in tensors.items()} != {
+            name: one.shape for name, one in wanted.items()
+        }:
+            raise InputError(
+                "the adapter has other layers, or another rank, than those that are trained",
+                hint="give the rank and the lowest layer that it was trained with",
+            )
+        with torch.no_grad():
+            for name, learnt in zip(self._names, self.maps, strict=True):
+                learnt.down.copy_(tensors[name + adapter_file.DOWN])
+                learnt.up.copy_(tensors[name + adapter_file.UP])
 
     def detach_hooks(self) -> None:
         """Restore the model."""

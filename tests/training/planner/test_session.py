@@ -259,3 +259,24 @@ def test_long_items_are_left_out_and_too_few_are_told(tiny_path: Path) -> None:
     assert digest(kept) != digest(kept[1:])
     with pytest.raises(InputError, match="no item has at most 256"):
         encode(tiny_path, [long], 256)
+
+
+def test_a_planner_is_trained_further(tiny_path: Path, tmp_path: Path) -> None:
+    """From where it was: at a rate of almost nothing it stays what it is."""
+    base = tmp_path / "base"
+    base.symlink_to(tiny_path)
+    first = job(base, tmp_path / "first", epochs=1)
+    assert train(first, False, TrainingListener()) is not None
+    slow = replace(SCHEDULE, rate=1e-9)
+    again = replace(
+        first, model=tmp_path / "first", out=tmp_path / "second", schedule=slow, find=None
+    )
+    assert train(again, False, TrainingListener()) is not None
+    before, after = weights(tmp_path / "first"), weights(tmp_path / "second")
+    assert all(torch.allclose(before[name], after[name], atol=1e-3) for name in before)
+    config = json.loads((tmp_path / "second" / "config.json").read_text())["weft_adapter"]
+    assert config["base"] == "base"
+    assert config["trained"]["before"]["steps"] == 2
+    other = replace(again, out=tmp_path / "third", rank=5)
+    with pytest.raises(InputError, match="another rank"):
+        train(other, False, TrainingListener())

@@ -45,13 +45,28 @@ _COUNTRIES: Final = ("Peru", "Kenya", "Japan", "Norway", "Chile", "Spain", "Ghan
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of thing: its words, its facts, and the group by which things are listed."""
+    """A kind of thing: its words, its facts, the group by which things are listed, and names that
+    some of them have.
+    """
 
     one: str
     many: str
     group: Fact
     facts: tuple[Fact, ...]
+    names: tuple[str, ...] = ()
 
+
+# fmt: off
+_TOWNS: Final = ("Lima", "Oslo", "Kyoto", "Porto", "Quito", "Perth", "Cairo", "Vienna", "Madrid",
+                 "Boston", "Denver", "Dublin", "Lagos", "Turin", "Nice", "Munich", "Hamburg",
+                 "Seville", "Naples", "Geneva", "Mumbai", "Bogota", "New York", "San Diego")
+_PEOPLE: Final = ("Anna", "Bob Miller", "Carla Gomez", "Deniz", "Erik Holm", "Fatima", "George",
+                  "Hana Sato", "Ivan", "Julia Weber", "Kofi", "Laura Rossi", "Max", "Nora")
+_RIVERS: Final = ("Rhine", "Nile", "Danube", "Amazon", "Volga", "Thames", "Loire", "Ganges")
+_TITLES: Final = ("Dune", "The Long Road", "Silent Sea", "Northern Lights", "Second Spring", "Ash",
+                  "The Glass House", "Emma", "Paper Moon", "Winter Garden", "The Last Train")
+_STARS: Final = ("Mars", "Venus", "Saturn", "Neptune", "Uranus", "Mercury", "Jupiter")
+# fmt: on
 
 _COUNTRY: Final = Fact("country", "country", "Which country is {} in?", _one(*_COUNTRIES))
 KINDS: Final = (
@@ -60,7 +75,7 @@ KINDS: Final = (
              whole(900, 90000), "more inhabitants", sums=True),
         Fact("area", "area", "How large is {}?", part(2, 900), "a larger area", sums=True),
         Fact("mayor", "mayor", "Who is the mayor of {}?",
-             _one("Ana Ruiz", "Tom Field", "Mei Tan", "Olu Ade", "Eva Lind")))),
+             _one("Ana Ruiz", "Tom Field", "Mei Tan", "Olu Ade", "Eva Lind"))), _TOWNS),
     Kind("employee", "employees",
          Fact("department", "department", "Which department does {} work in?",
               _one("sales", "design", "support", "legal", "research", "finance")), (
@@ -68,7 +83,7 @@ KINDS: Final = (
              sums=True),
         Fact("age", "age", "How old is {}?", whole(18, 67), "a greater age"),
         Fact("office", "office", "Where is the office of {}?",
-             _one("room 12", "building C", "floor 3", "the annex")))),
+             _one("room 12", "building C", "floor 3", "the annex"))), _PEOPLE),
     Kind("product", "products",
          Fact("category", "category", "Which category is {} in?",
               _one("garden", "kitchen", "sports", "toys", "office")), (
@@ -81,20 +96,21 @@ KINDS: Final = (
               _one("Asia", "Africa", "Europe", "South America")), (
         Fact("length_km", "length", "How long is the {}?", whole(40, 6000), "a greater length",
              sums=True),
-        Fact("depth_m", "depth", "How deep is the {}?", part(1, 90), "a greater depth"))),
+        Fact("depth_m", "depth", "How deep is the {}?", part(1, 90), "a greater depth")),
+         _RIVERS),
     Kind("book", "books",
          Fact("author", "author", "Who wrote {}?",
               _one("Lena Hart", "Samir Aziz", "Paul Novak", "Ida Berg", "Kim Seo")), (
         Fact("pages", "number of pages", "How many pages does {} have?", whole(60, 1200),
              "more pages", sums=True),
         Fact("year", "year of publication", "When was {} published?", whole(1890, 2024)),
-        Fact("publisher", "publisher", "Who published {}?", _one("Alder", "Quill", "Harbour")))),
+        Fact("publisher", "publisher", "Who published {}?", _one("Alder", "Quill"))), _TITLES),
     Kind("film", "films",
          Fact("director", "director", "Who directed {}?",
               _one("Rosa Vidal", "Igor Petrov", "Nina Cole", "Yuki Mori")), (
         Fact("minutes", "running time", "How long does {} run?", whole(60, 220),
              "a longer running time", sums=True),
-        Fact("rating", "rating", "How is {} rated?", part(1, 10), "a better rating"))),
+        Fact("rating", "rating", "How is {} rated?", part(1, 10), "a better rating")), _TITLES),
     Kind("hotel", "hotels",
          Fact("district", "district", "Which district is {} in?",
               _one("Harbour", "Old Town", "North Park", "Riverside")), (
@@ -107,12 +123,13 @@ KINDS: Final = (
               _one("Falcons", "Rovers", "Comets", "Lynx")), (
         Fact("goals", "number of goals", "How many goals has {} scored?", whole(0, 90),
              "more goals", sums=True),
-        Fact("height_cm", "height", "How tall is {}?", whole(150, 215), "a greater height"))),
+        Fact("height_cm", "height", "How tall is {}?", whole(150, 215), "a greater height")),
+         _PEOPLE),
     Kind("planet", "planets",
          Fact("star", "star", "Which star does {} orbit?", _one("Rigel", "Vega", "Altair")), (
         Fact("moons", "number of moons", "How many moons does {} have?", whole(0, 80),
              "more moons", sums=True),
-        Fact("mass", "mass", "What is the mass of {}?", part(0.1, 300), "a greater mass"))),
+        Fact("mass", "mass", "What is the mass of {}?", part(0.1, 300), "a greater mass")), _STARS),
     Kind("ship", "ships",
          Fact("port", "home port", "What is the home port of {}?",
               _one("Genoa", "Bergen", "Busan", "Santos")), (

@@ -56,12 +56,18 @@ class _Table:
         self.numbers = [one for one in self.kind.facts if one.more]
 
     def name(self) -> str:
-        """A name that no other item has."""
+        """One of the kind's names, or an invented one."""
+        if self.kind.names and self.rng.random() < 0.6:
+            return self.rng.choice(self.kind.names)
         made = "".join(self.rng.sample(_SYLLABLES, self.rng.randint(2, 3))).capitalize()
         return made if self.rng.random() < 0.6 else f"{made} {self.rng.choice(_SYLLABLES).title()}"
 
     def names(self, least: int, most: int) -> list[str]:
-        return [self.name() for _ in range(self.rng.randint(least, most))]
+        """So many different names."""
+        count, found = self.rng.randint(least, most), dict.fromkeys([self.name()])
+        while len(found) < count:
+            found[self.name()] = None
+        return list(found)
 
     def row(self, name: str, **fixed: Any) -> Item:
         """What the tool returns for a name."""
@@ -79,7 +85,7 @@ class _Table:
         found = [
             _tool(self.get, f"Facts about one {kind.one}: {nouns}.", self.key,
                   f"the name of the {kind.one}", "string",
-                  {"type": "object", "properties": {self.key: {"type": "string"}, **fields}}),
+                  _record({self.key: {"type": "string"}, **fields})),
             _tool(self.list, f"The names of all {kind.many} of one {kind.group.noun}.",
                   kind.group.field, f"the {kind.group.noun}", "string",
                   {"type": "array", "items": {"type": "string"}}),
@@ -119,8 +125,11 @@ def _facts(table: _Table) -> Item:
         f"{name}: " + _and([f"{one.noun} {row[one.field]}" for one in facts])
         for name, row in zip(names, rows, strict=True)
     )
+    asked = question.format(nouns, _and(names))
+    if len(facts) == 1 and table.rng.random() < 0.5:
+        asked = facts[0].question.format(_and(names))
     calls = [table.call(name) for name in names]
-    return _item(question.format(nouns, _and(names)), table.tools(), calls, rows, f"{told}.")
+    return _item(asked, table.tools(), calls, rows, f"{told}.")
 
 
 def _compared(table: _Table) -> Item:
@@ -132,8 +141,8 @@ def _compared(table: _Table) -> Item:
         f"Which has {fact.more}, {_or(names)}?", f"Does {_or(names)} have {fact.more}?",
         f"Which {table.kind.one} has {fact.more}: {_or(names)}?",
         f"Compare {_and(names)}: which has {fact.more}?"))  # fmt: skip
-    told = _and([f"{name} {row[fact.field]}" for name, row in zip(names, rows, strict=True)])
-    reply = f"{names[best]} has {fact.more}: {told}."
+    told = "; ".join(f"{name}: {row[fact.field]}" for name, row in zip(names, rows, strict=True))
+    reply = f"{told}. {names[best]} has {fact.more}."
     return _item(question, table.tools(), [table.call(name) for name in names], rows, reply)
 
 
@@ -149,14 +158,15 @@ def _reduced(table: _Table) -> Item:
     told = table.rng.choice(words).format(fact.noun)
     question = table.rng.choice(
         ("What is the {} of {}?", "Find the {} of {}.", "Give me the {} of {}.")
-    )
+    ).format(told, _and(names))
+    if what == "sum" and table.rng.random() < 0.4:
+        ending = table.rng.choice((" together?", " in total?", " in all?"))
+        question = fact.question.format(_and(names)).removesuffix("?") + ending
     refs = [f"${number}.{fact.field}" for number in range(1, len(names) + 1)]
     reduce = {"name": table.reducer(what), "arguments": {"numbers": refs}}
     calls = [*(table.call(name) for name in names), reduce]
     reply = f"The {told} of {_and(names)} is {value}."
-    return _item(
-        question.format(told, _and(names)), table.tools(what), calls, [*rows, value], reply
-    )
+    return _item(question, table.tools(what), calls, [*rows, value], reply)
 
 
 def _literal(table: _Table) -> Item:
@@ -194,7 +204,10 @@ def _listed(table: _Table) -> Item:
 def _counted(table: _Table) -> Item:
     """How many things a group has."""
     of, names = table.kind.group.draw(table.rng), table.names(1, 6)
-    question = f"How many {table.kind.many} of the {table.kind.group.noun} {of} are there?"
+    many, group = table.kind.many, table.kind.group
+    question = table.rng.choice((
+        f"How many {many} of the {group.noun} {of} are there?", f"Count the {many} of {of}.",
+        f"How many {many} of {of} are there?", f"How many {of} {many} are there?"))  # fmt: skip
     reply = f"There are {len(names)}: {', '.join(names)}."
     return _item(question, table.tools(), [_list_call(table, of)], [names], reply)
 
@@ -208,7 +221,8 @@ def _mapped(table: _Table) -> Item:
     each = {"name": table.get, "arguments": {table.key: "$item"}, "for_each": "$1"}
     question = table.rng.choice((
         f"What is the {fact.noun} of each of the {table.kind.many} of {of}?",
-        f"Tell me the {fact.noun} of every one of the {of} {table.kind.many}."))  # fmt: skip
+        f"Tell me the {fact.noun} of every one of the {of} {table.kind.many}.",
+        fact.question.format(f"each {table.kind.one} of {of}")))  # fmt: skip
     told = "; ".join(f"{name}: {row[fact.field]}" for name, row in zip(names, rows, strict=True))
     return _item(question, table.tools(), [_list_call(table, of), each], [names, rows], f"{told}.")
 
@@ -248,6 +262,10 @@ def _tool(name: str, what: str, key: str, meaning: str, kind: str, result: Item)
     parameter = {"type": kind, "description": meaning}
     schema = {"type": "object", "properties": {key: parameter}, "required": [key]}
     return {"name": name, "description": what, "parameters": schema, "result": result}
+
+
+def _record(fields: Item) -> Item:
+    return {"type": "object", "properties": fields, "required": list(fields)}
 
 
 def _type(value: object) -> str:

@@ -82,7 +82,10 @@ def turns_of(item: object) -> Iterator[PlannerTurn]:
     fields = _mapping(item, "an item")
     query = _text(fields, "query")
     tools = [_tool(each) for each in _listed(fields, "tools")]
-    steps = [_step(number, each) for number, each in enumerate(_listed(fields, "calls"), 1)]
+    schemas = {tool.name: tool.parameters.get("properties", {}) for tool in tools}
+    steps = [
+        _step(number, each, schemas) for number, each in enumerate(_listed(fields, "calls"), 1)
+    ]
     missing = [name for name in _listed(fields, "ask") if isinstance(name, str)]
     if steps and missing:
         raise InputError("an item has either calls or parameters to ask for")
@@ -131,7 +134,7 @@ def _tool(given: object) -> ToolSpec:
     return ToolSpec(_text(fields, "name"), described, parameters, schema)
 
 
-def _step(number: int, given: object) -> PlanStep:
+def _step(number: int, given: object, schemas: Mapping[str, Any]) -> PlanStep:
     fields = _mapping(given, "a call")
     over = None
     if "for_each" in fields:
@@ -139,8 +142,21 @@ def _step(number: int, given: object) -> PlanStep:
         if not isinstance(over, Ref):
             raise InputError(f"for_each is {fields['for_each']!r}: a reference such as $1 is due")
     arguments = _mapping(fields.get("arguments", {}), "the arguments of a call")
-    values = {name: _value(value, number) for name, value in arguments.items()}
-    return PlanStep(number, _text(fields, "name"), values, over)
+    tool = _text(fields, "name")
+    values = {
+        name: _value(_as_declared(value, schemas.get(tool, {}), name), number)
+        for name, value in arguments.items()
+    }
+    return PlanStep(number, tool, values, over)
+
+
+def _as_declared(value: Any, schemas: Any, name: str) -> Any:
+    """`value`, with a decimal point in each number of a list of numbers, whole ones too."""
+    schema = schemas.get(name) if isinstance(schemas, Mapping) else None
+    items = schema.get("items") if isinstance(schema, Mapping) else None
+    if not isinstance(value, list) or items != {"type": "number"}:
+        return value
+    return [float(one) if type(one) is int else one for one in value]
 
 
 def _value(value: Any, number: int) -> Any:

@@ -66,7 +66,9 @@ def train_planner(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where it shall lie.")],
     model: Annotated[
         str,
-        typer.Option("--model", "-m", metavar="MODEL", help="To begin with; a name, or a folder."),
+        typer.Option(
+            "--model", "-m", metavar="MODEL", help="To begin with: a chat model, or a planner."
+        ),
     ] = options.DEFAULT_MODEL,
     held_out: Annotated[
         int, typer.Option(metavar="P", help="Per cent of the tools to test on.", min=1, max=50)
@@ -160,6 +162,7 @@ def _job(
     from weft.agents.calls.turns import split_turns
     from weft.core.errors import InputError
     from weft.planner.compact import COMPACT
+    from weft.serving.weights import locate
     from weft.training.frame import Schedule
     from weft.training.planner.session import PlannerTrainingJob
 
@@ -184,7 +187,7 @@ def _job(
     few = Random(seed).sample(test, min(len(test), _MOST_TESTED))  # noqa: S311 - no secret
     examples, tests = _examples(learnt), _examples(few)
     return PlannerTrainingJob(
-        folder, out, examples, tests, COMPACT, plan, record=record, **settings
+        folder, out, examples, tests, COMPACT, plan, record=record, find=locate, **settings
     )
 
 

@@ -18,12 +18,15 @@ from weft.serving.weights.catalogue import CATALOGUE, sha256_of
 
 @dataclass(frozen=True, slots=True)
 class ShippedModel:
-    """A model that comes with weft; `size` in bytes. `diffuses`: a diffusion model."""
+    """A model that comes with weft; `size` in bytes. `diffuses`: a diffusion model. `plans`: an
+    adapter that was trained to write plans.
+    """
 
     name: str
     path: Path
     size: int
     diffuses: bool
+    plans: bool
 
 
 def shipped_models() -> list[ShippedModel]:
@@ -36,6 +39,7 @@ def shipped_models() -> list[ShippedModel]:
             path,
             sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
             is_diffusion(path),
+            path.parent.name == "planner",
         )
         for name, path in shipped().items()
     ]

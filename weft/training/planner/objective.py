@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
+from weft.core.errors import InputError
+from weft.decoding import tensor_file
 from weft.decoding.adapters import adapter_file
 from weft.decoding.speculative.trained_drafter import Fingerprint
 from weft.training import attention
@@ -79,6 +81,14 @@ class PlannerObjective:
                 right += len(batch.tokens) - len(wrong)
                 tokens += len(goals)
         return PlannerAccuracy(total / tokens, right / len(order), len(order))
+
+    def resume_from(self, file: Path) -> None:
+        """Begin with the updates of an adapter file. Raises: `InputError` where it does not fit."""
+        try:
+            tensors, _ = tensor_file.read(file)
+        except tensor_file.TensorFileError as error:
+            raise InputError(str(error)) from error
+        self.module.load(tensors)
 
     def save(self, file: Path) -> None:
         """Write the adapter. Raises: `OSError`."""

@@ -17,7 +17,7 @@ from typing import Any, Final
 import torch
 
 from weft.core.errors import InputError
-from weft.decoding.adapters.folder import FORMAT, OWN
+from weft.decoding.adapters.folder import FORMAT, OWN, FindModel, adapter_folder
 from weft.decoding.config_fields import write_config
 from weft.training.corpus import TokenBatch
 from weft.training.diffusion.spec import CHECKPOINT, TrainingListener, prepare, run_steps
@@ -41,7 +41,8 @@ _JOB: Final = "job.json"
 class PlannerTrainingJob:
     """A training to run.
 
-    model       the folder of the chat model to begin with
+    model       the folder of the chat model to begin with, or of a planner to train further
+    find        locates the base of a planner by its name
     out         the folder of the planner
     train, test examples; the tools of the test are in no example to train on
     plan_form   the form of the prompts, as `Capabilities.plan_form` names it
@@ -64,6 +65,7 @@ class PlannerTrainingJob:
     threads: int | None = None
     device: str = "cpu"
     snapshots: bool = False
+    find: FindModel | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -87,19 +89,27 @@ def train(
         another training; `OSError`.
     """
     prepare(job, job.schedule, resume)
-    texts = encode(job.model, job.train, job.schedule.longest)
-    held_out = encode(job.model, job.test, job.schedule.longest)
+    adapter = adapter_folder(job.model, job.find)
+    base = job.model if adapter is None else adapter.base
+    texts = encode(base, job.train, job.schedule.longest)
+    held_out = encode(base, job.test, job.schedule.longest)
     batches = PlannerBatches(texts, job.schedule.texts, job.schedule.seed)
     schedule = replace(job.schedule, steps=job.epochs * batches.steps)
     _same_job(job, texts, resume)
-    objective = PlannerObjective(job.model, job.device, job.rank, job.lowest)
+    objective = PlannerObjective(base, job.device, job.rank, job.lowest)
+    if adapter is not None:
+        objective.resume_from(adapter.file)
     trainer = Trainer[TokenBatch](objective, batches, schedule, job.out / CHECKPOINT)
     if resume:
         trainer.resume()
         batches.step = trainer.step
     else:
         trainer.keep()
-    run = _Run(job, schedule, objective, texts, held_out, listener)
+    before = {} if adapter is None else dict(adapter.own.within("trained").items())
+    record = {**job.record, **({"before": before} if before else {})}
+    run = _Run(
+        replace(job, model=base, record=record), schedule, objective, texts, held_out, listener
+    )
     losses = run_steps(trainer, listener, run.follow)
     if losses is None:
         return None
@@ -165,7 +175,7 @@ class _Run:
             "adapter": ADAPTER,
             "plan_form": self._job.plan_form,
             "target": asdict(self._objective.target),
-            "trained": {**self._record(step), **asdict(found)},
+            "trained": {**self._record(step), "held_out": asdict(found)},
         }
         write_config(folder, {"model_type": self._objective.model_type, OWN: own})
 
@@ -175,7 +185,7 @@ class _Run:
             **self._job.record,
             "step": step,
             "steps": schedule.steps,
-            "texts": schedule.texts,
+            "at_once": schedule.texts,
             "examples": len(self._texts),
             "tokens": sum(len(each.text.tokens) for each in self._texts),
             "epochs": self._job.epochs,
