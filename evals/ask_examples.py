@@ -22,7 +22,7 @@ import weft
 from evals.engine.rows import Row
 from evals.results import environment, write_results
 from weft.core.errors import WeftError
-from weft.workflow.runtime.models.factory import DEFAULT_MODEL
+from weft.workflow.runtime.models.factory import DEFAULT_PLANNER
 
 TOOLS: Final = Path(__file__).parent.parent / "examples" / "ask" / "tools.py"
 _QUICK: Final = 5
@@ -107,7 +107,7 @@ async def rows_of(model: str, questions: tuple[Question, ...]) -> list[Row]:
 def main() -> None:
     """Ask; print the rows; write what was asked for."""
     parser = argparse.ArgumentParser(prog="evals.ask_examples")
-    parser.add_argument("--model", default=DEFAULT_MODEL, metavar="A,B")
+    parser.add_argument("--model", default=DEFAULT_PLANNER, metavar="A,B")
     parser.add_argument("--quick", action="store_true", help="five questions")
     parser.add_argument("--json", type=Path, metavar="FILE")
     asked = parser.parse_args()

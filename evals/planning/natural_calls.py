@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -49,7 +49,7 @@ def items(seed: int = 0) -> Iterator[dict[str, Any]]:
             yield _item(line["query"], far, [], rng)
 
 
-def _usable(query: str, calls: list[Mapping[str, Any]], tools: Mapping[str, CallTool]) -> bool:
+def _usable(query: str, calls: Sequence[Mapping[str, Any]], tools: Mapping[str, CallTool]) -> bool:
     """Whether the calls are a plan for known tools, with values that the query has."""
     if any(call["name"] not in tools for call in calls):
         return False
@@ -59,18 +59,18 @@ def _usable(query: str, calls: list[Mapping[str, Any]], tools: Mapping[str, Call
                 return False
     try:
         own = [tools[call["name"]].document() for call in calls]
-        list(turns_of({"query": query, "tools": own, "calls": calls, "ask": []}))
+        list(turns_of({"query": query, "tools": own, "calls": list(calls), "ask": []}))
     except InputError:
         return False
     return True
 
 
 def _item(
-    query: str, tools: list[CallTool], calls: list[Mapping[str, Any]], rng: Random
+    query: str, tools: list[CallTool], calls: Sequence[Mapping[str, Any]], rng: Random
 ) -> dict[str, Any]:
     offered = rng.sample(tools, len(tools))
     shown = [tool.document() for tool in offered]
-    return {"query": query, "tools": shown, "calls": calls, "ask": [], "style": "natural"}
+    return {"query": query, "tools": shown, "calls": list(calls), "ask": [], "style": "natural"}
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from evals.planning.quality.planned import MAX_TOKENS
@@ -38,10 +39,11 @@ class SkillOptions:
         return system if ":" in system else f"local:{system}"
 
     def label(self, system: str) -> str:
-        """The name in the rows: the model's own, without where it runs."""
+        """The name in the rows: the model's own, without where it runs or where its folder lies."""
         if is_scripted(system) or self.base_url:
             return system
-        return system.partition(":")[2] or system
+        name = system.partition(":")[2] or system
+        return Path(name).name if system.startswith("local:") else name
 
 
 def is_scripted(system: str) -> bool:

@@ -59,7 +59,7 @@ def read_turns(path: Path) -> list[PlannerTurn]:
         lines = path.read_text("utf-8").split("\n")
     except (OSError, UnicodeError) as error:
         raise InputError(f"{path} cannot be read: {error}", hint=_HINT) from error
-    turns = []
+    turns: list[PlannerTurn] = []
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
