@@ -12,7 +12,7 @@ from typing import Any, Final
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class Column:
     """A field of a thing. `noun`: "the {noun} of X"; `question`: with {} for the name; `more`: the
     comparative, of numbers that can be compared. `draw`: a value.
     """
@@ -44,15 +44,15 @@ _COUNTRIES: Final = ("Peru", "Kenya", "Japan", "Norway", "Chile", "Spain", "Ghan
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class TableKind:
     """A kind of thing: its words, its facts, the group by which things are listed, and names that
     some of them have.
     """
 
     one: str
     many: str
-    group: Fact
-    facts: tuple[Fact, ...]
+    group: Column
+    facts: tuple[Column, ...]
     names: tuple[str, ...] = ()
 
 
@@ -68,80 +68,80 @@ _TITLES: Final = ("Dune", "The Long Road", "Silent Sea", "Northern Lights", "Sec
 _STARS: Final = ("Mars", "Venus", "Saturn", "Neptune", "Uranus", "Mercury", "Jupiter")
 # fmt: on
 
-_COUNTRY: Final = Fact("country", "country", "Which country is {} in?", _one(*_COUNTRIES))
+_COUNTRY: Final = Column("country", "country", "Which country is {} in?", _one(*_COUNTRIES))
 KINDS: Final = (
-    Kind("town", "towns", _COUNTRY, (
-        Fact("inhabitants", "number of inhabitants", "How many people live in {}?",
+    TableKind("town", "towns", _COUNTRY, (
+        Column("inhabitants", "number of inhabitants", "How many people live in {}?",
              whole(900, 90000), "more inhabitants", sums=True),
-        Fact("area", "area", "How large is {}?", part(2, 900), "a larger area", sums=True),
-        Fact("mayor", "mayor", "Who is the mayor of {}?",
+        Column("area", "area", "How large is {}?", part(2, 900), "a larger area", sums=True),
+        Column("mayor", "mayor", "Who is the mayor of {}?",
              _one("Ana Ruiz", "Tom Field", "Mei Tan", "Olu Ade", "Eva Lind"))), _TOWNS),
-    Kind("employee", "employees",
-         Fact("department", "department", "Which department does {} work in?",
+    TableKind("employee", "employees",
+         Column("department", "department", "Which department does {} work in?",
               _one("sales", "design", "support", "legal", "research", "finance")), (
-        Fact("salary", "salary", "How much does {} earn?", whole(20000, 95000), "a higher salary",
+        Column("salary", "salary", "How much does {} earn?", whole(20000, 95000), "a higher salary",
              sums=True),
-        Fact("age", "age", "How old is {}?", whole(18, 67), "a greater age"),
-        Fact("office", "office", "Where is the office of {}?",
+        Column("age", "age", "How old is {}?", whole(18, 67), "a greater age"),
+        Column("office", "office", "Where is the office of {}?",
              _one("room 12", "building C", "floor 3", "the annex"))), _PEOPLE),
-    Kind("product", "products",
-         Fact("category", "category", "Which category is {} in?",
+    TableKind("product", "products",
+         Column("category", "category", "Which category is {} in?",
               _one("garden", "kitchen", "sports", "toys", "office")), (
-        Fact("price", "price", "What does {} cost?", part(1, 400), "a higher price", sums=True),
-        Fact("stock", "stock", "How many {} are in stock?", whole(0, 900), "more stock",
+        Column("price", "price", "What does {} cost?", part(1, 400), "a higher price", sums=True),
+        Column("stock", "stock", "How many {} are in stock?", whole(0, 900), "more stock",
              sums=True),
-        Fact("supplier", "supplier", "Who supplies {}?", _one("Norex", "Balto", "Primo")))),
-    Kind("river", "rivers",
-         Fact("continent", "continent", "On which continent is the {}?",
+        Column("supplier", "supplier", "Who supplies {}?", _one("Norex", "Balto", "Primo")))),
+    TableKind("river", "rivers",
+         Column("continent", "continent", "On which continent is the {}?",
               _one("Asia", "Africa", "Europe", "South America")), (
-        Fact("length_km", "length", "How long is the {}?", whole(40, 6000), "a greater length",
+        Column("length_km", "length", "How long is the {}?", whole(40, 6000), "a greater length",
              sums=True),
-        Fact("depth_m", "depth", "How deep is the {}?", part(1, 90), "a greater depth")),
+        Column("depth_m", "depth", "How deep is the {}?", part(1, 90), "a greater depth")),
          _RIVERS),
-    Kind("book", "books",
-         Fact("author", "author", "Who wrote {}?",
+    TableKind("book", "books",
+         Column("author", "author", "Who wrote {}?",
               _one("Lena Hart", "Samir Aziz", "Paul Novak", "Ida Berg", "Kim Seo")), (
-        Fact("pages", "number of pages", "How many pages does {} have?", whole(60, 1200),
+        Column("pages", "number of pages", "How many pages does {} have?", whole(60, 1200),
              "more pages", sums=True),
-        Fact("year", "year of publication", "When was {} published?", whole(1890, 2024)),
-        Fact("publisher", "publisher", "Who published {}?", _one("Alder", "Quill"))), _TITLES),
-    Kind("film", "films",
-         Fact("director", "director", "Who directed {}?",
+        Column("year", "year of publication", "When was {} published?", whole(1890, 2024)),
+        Column("publisher", "publisher", "Who published {}?", _one("Alder", "Quill"))), _TITLES),
+    TableKind("film", "films",
+         Column("director", "director", "Who directed {}?",
               _one("Rosa Vidal", "Igor Petrov", "Nina Cole", "Yuki Mori")), (
-        Fact("minutes", "running time", "How long does {} run?", whole(60, 220),
+        Column("minutes", "running time", "How long does {} run?", whole(60, 220),
              "a longer running time", sums=True),
-        Fact("rating", "rating", "How is {} rated?", part(1, 10), "a better rating")), _TITLES),
-    Kind("hotel", "hotels",
-         Fact("district", "district", "Which district is {} in?",
+        Column("rating", "rating", "How is {} rated?", part(1, 10), "a better rating")), _TITLES),
+    TableKind("hotel", "hotels",
+         Column("district", "district", "Which district is {} in?",
               _one("Harbour", "Old Town", "North Park", "Riverside")), (
-        Fact("rooms", "number of rooms", "How many rooms does {} have?", whole(8, 600),
+        Column("rooms", "number of rooms", "How many rooms does {} have?", whole(8, 600),
              "more rooms", sums=True),
-        Fact("nightly_rate", "nightly rate", "What is a night in {}?", part(30, 700),
+        Column("nightly_rate", "nightly rate", "What is a night in {}?", part(30, 700),
              "a higher nightly rate"))),
-    Kind("player", "players",
-         Fact("team", "team", "Which team does {} play for?",
+    TableKind("player", "players",
+         Column("team", "team", "Which team does {} play for?",
               _one("Falcons", "Rovers", "Comets", "Lynx")), (
-        Fact("goals", "number of goals", "How many goals has {} scored?", whole(0, 90),
+        Column("goals", "number of goals", "How many goals has {} scored?", whole(0, 90),
              "more goals", sums=True),
-        Fact("height_cm", "height", "How tall is {}?", whole(150, 215), "a greater height")),
+        Column("height_cm", "height", "How tall is {}?", whole(150, 215), "a greater height")),
          _PEOPLE),
-    Kind("planet", "planets",
-         Fact("star", "star", "Which star does {} orbit?", _one("Rigel", "Vega", "Altair")), (
-        Fact("moons", "number of moons", "How many moons does {} have?", whole(0, 80),
+    TableKind("planet", "planets",
+         Column("star", "star", "Which star does {} orbit?", _one("Rigel", "Vega", "Altair")), (
+        Column("moons", "number of moons", "How many moons does {} have?", whole(0, 80),
              "more moons", sums=True),
-        Fact("mass", "mass", "What is the mass of {}?", part(0.1, 300), "a greater mass")), _STARS),
-    Kind("ship", "ships",
-         Fact("port", "home port", "What is the home port of {}?",
+        Column("mass", "mass", "What is the mass of {}?", part(0.1, 300), "more mass")), _STARS),
+    TableKind("ship", "ships",
+         Column("port", "home port", "What is the home port of {}?",
               _one("Genoa", "Bergen", "Busan", "Santos")), (
-        Fact("tonnage", "tonnage", "What is the tonnage of {}?", whole(300, 9000),
+        Column("tonnage", "tonnage", "What is the tonnage of {}?", whole(300, 9000),
              "a greater tonnage", sums=True),
-        Fact("crew", "crew", "How many people are in the crew of {}?", whole(3, 300),
+        Column("crew", "crew", "How many people are in the crew of {}?", whole(3, 300),
              "a larger crew", sums=True))),
-    Kind("course", "courses",
-         Fact("faculty", "faculty", "Which faculty offers {}?",
+    TableKind("course", "courses",
+         Column("faculty", "faculty", "Which faculty offers {}?",
               _one("history", "physics", "music", "law")), (
-        Fact("credits", "number of credits", "How many credits does {} give?", whole(2, 30),
+        Column("credits", "number of credits", "How many credits does {} give?", whole(2, 30),
              "more credits", sums=True),
-        Fact("students", "number of students", "How many students take {}?", whole(4, 400),
+        Column("students", "number of students", "How many students take {}?", whole(4, 400),
              "more students", sums=True))),
 )  # fmt: skip

@@ -40,10 +40,10 @@ def lookup_items(n: int, seed: int) -> Iterator[Item]:
     makers = (_fact, _fact, _facts, _compared, _reduced, _reduced, _listed, _listed, _mapped,
               _counted, _literal, _absent, _unnamed)  # fmt: skip
     for _ in range(n):
-        yield rng.choice(makers)(_Table(rng))
+        yield rng.choice(makers)(_LookupTable(rng))
 
 
-class _Table:
+class _LookupTable:
     """A drawn kind with the names of its tools."""
 
     def __init__(self, rng: random.Random) -> None:
@@ -105,7 +105,7 @@ class _Table:
         return names[len(self.key + self.get) % len(names)]
 
 
-def _fact(table: _Table) -> Item:
+def _fact(table: _LookupTable) -> Item:
     """One fact of one thing."""
     fact, name = table.rng.choice((*table.kind.facts, table.kind.group)), table.name()
     question = fact.question if table.rng.random() < 0.6 else f"What is the {fact.noun} of {{}}?"
@@ -114,7 +114,7 @@ def _fact(table: _Table) -> Item:
     return _item(question.format(name), table.tools(), [table.call(name)], [row], reply)
 
 
-def _facts(table: _Table) -> Item:
+def _facts(table: _LookupTable) -> Item:
     """The same fact, or two, of several things."""
     facts = table.rng.sample(table.kind.facts, table.rng.randint(1, 2))
     names = table.names(2, 3) if len(facts) == 1 else table.names(1, 2)
@@ -132,7 +132,7 @@ def _facts(table: _Table) -> Item:
     return _item(asked, table.tools(), calls, rows, f"{told}.")
 
 
-def _compared(table: _Table) -> Item:
+def _compared(table: _LookupTable) -> Item:
     """Which of two or three has more."""
     fact, names = table.rng.choice(table.numbers), table.names(2, 3)
     rows = [table.row(name) for name in names]
@@ -146,7 +146,7 @@ def _compared(table: _Table) -> Item:
     return _item(question, table.tools(), [table.call(name) for name in names], rows, reply)
 
 
-def _reduced(table: _Table) -> Item:
+def _reduced(table: _LookupTable) -> Item:
     """A sum, mean, largest or smallest over the results of other calls."""
     what = table.rng.choice(("sum", "max", "sum", "min", "mean"))
     fact = table.rng.choice([one for one in table.numbers if what != "sum" or one.sums])
@@ -169,7 +169,7 @@ def _reduced(table: _Table) -> Item:
     return _item(question, table.tools(what), calls, [*rows, value], reply)
 
 
-def _literal(table: _Table) -> Item:
+def _literal(table: _LookupTable) -> Item:
     """A computation over numbers that the question gives."""
     what = table.rng.choice(tuple(_REDUCE))
     draw = whole(1, 400) if table.rng.random() < 0.6 else part(0, 90)
@@ -190,7 +190,7 @@ def _computed(what: str, numbers: Sequence[float]) -> float:
     return round(made[what], 2)
 
 
-def _listed(table: _Table) -> Item:
+def _listed(table: _LookupTable) -> Item:
     """All things of a group."""
     group = table.kind.group
     of, names, many = group.draw(table.rng), table.names(1, 5), table.kind.many
@@ -201,7 +201,7 @@ def _listed(table: _Table) -> Item:
     return _item(question, table.tools(), [_list_call(table, of)], [names], reply)
 
 
-def _counted(table: _Table) -> Item:
+def _counted(table: _LookupTable) -> Item:
     """How many things a group has."""
     of, names = table.kind.group.draw(table.rng), table.names(1, 6)
     many, group = table.kind.many, table.kind.group
@@ -212,7 +212,7 @@ def _counted(table: _Table) -> Item:
     return _item(question, table.tools(), [_list_call(table, of)], [names], reply)
 
 
-def _mapped(table: _Table) -> Item:
+def _mapped(table: _LookupTable) -> Item:
     """A fact of each thing of a group."""
     group = table.kind.group
     fact, of = table.rng.choice(table.kind.facts), group.draw(table.rng)
@@ -227,21 +227,21 @@ def _mapped(table: _Table) -> Item:
     return _item(question, table.tools(), [_list_call(table, of), each], [names, rows], f"{told}.")
 
 
-def _absent(table: _Table) -> Item:
+def _absent(table: _LookupTable) -> Item:
     """A question about another kind of thing."""
     other = table.rng.choice([one for one in KINDS if one is not table.kind])
     fact = table.rng.choice(other.facts)
     return _item(fact.question.format(table.name()), table.tools(), [])
 
 
-def _unnamed(table: _Table) -> Item:
+def _unnamed(table: _LookupTable) -> Item:
     """A question that does not say which thing it is about."""
     fact = table.rng.choice(table.kind.facts)
     question = f"What is the {fact.noun} of the {table.kind.one}?"
     return _item(question, table.tools(), [], ask=[table.key])
 
 
-def _list_call(table: _Table, of: str) -> Item:
+def _list_call(table: _LookupTable, of: str) -> Item:
     return {"name": table.list, "arguments": {table.kind.group.field: of}}
 
 

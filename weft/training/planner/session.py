@@ -107,7 +107,7 @@ def train(
         trainer.keep()
     before = {} if adapter is None else dict(adapter.own.within("trained").items())
     record = {**job.record, **({"before": before} if before else {})}
-    run = _Run(
+    run = _PlannerRun(
         replace(job, model=base, record=record), schedule, objective, texts, held_out, listener
     )
     losses = run_steps(trainer, listener, run.follow)
@@ -123,7 +123,7 @@ def train(
     return PlannerTrainingResult(job.out, schedule.steps, len(texts), last, after)
 
 
-class _Run:
+class _PlannerRun:
     """What a training writes beside its checkpoint."""
 
     def __init__(
