@@ -12,14 +12,14 @@ from weft.core.facts import parse_fact, parse_pattern
 from weft.planner.plan import Plan
 from weft.planner.rehearsal import rehearse
 from weft.planner.rehearsal.grounding import ground_calls
-from weft.planner.rehearsal.literals import Change
+from weft.planner.rehearsal.literals import StateChange
 from weft.planner.rehearsal.search import FillAction, RelaxedPlan
 from weft.planner.rehearsal.tool_facts import tool_facts
 from weft.planner.rehearsal.world import World
 
 ACTIONS = st.lists(
     st.builds(
-        lambda needs, adds, removes: FillAction(None, needs, Change(adds, removes & ~adds)),  # type: ignore[arg-type]
+        lambda needs, adds, removes: FillAction(None, needs, StateChange(adds, removes & ~adds)),  # type: ignore[arg-type]
         *[st.integers(0, 31)] * 3,
     ),
     max_size=6,

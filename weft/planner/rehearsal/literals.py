@@ -15,7 +15,7 @@ from weft.planner.rehearsal.world import World
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StateChange:
     """The bits that a call turns on, and those that it turns off."""
 
     adds: int = 0
@@ -26,7 +26,7 @@ class Change:
         return state & ~self.removes | self.adds
 
 
-UNCHANGED: Final = Change()
+UNCHANGED: Final = StateChange()
 
 
 class Literals:
@@ -71,7 +71,7 @@ class Literals:
                     return None
         return found
 
-    def change(self, facts: ToolFacts, bindings: Bindings) -> Change:
+    def change(self, facts: ToolFacts, bindings: Bindings) -> StateChange:
         """What a call with these bindings changes."""
         bound = [make.bind(bindings) for make in facts.makes]
         made = {make.fact() for make in bound if not make.negated}
@@ -83,4 +83,4 @@ class Literals:
         for fact in lost - made:
             adds |= self._bits[fact] << 1
             removes |= self._bits[fact]
-        return Change(adds, removes)
+        return StateChange(adds, removes)

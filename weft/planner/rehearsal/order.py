@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from weft.planner.plan import PlanStep
-from weft.planner.rehearsal.literals import UNCHANGED, Change
+from weft.planner.rehearsal.literals import UNCHANGED, StateChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class StepAccess:
     """The bits that a step reads, and its change."""
 
     reads: int = 0
-    change: Change = UNCHANGED
+    change: StateChange = UNCHANGED
 
     def conflicts(self, later: StepAccess) -> bool:
         """Whether `later` has to wait for this step."""

@@ -16,7 +16,7 @@ from itertools import count
 from typing import Final
 
 from weft.planner.rehearsal.grounding import GroundCall
-from weft.planner.rehearsal.literals import UNCHANGED, Change
+from weft.planner.rehearsal.literals import UNCHANGED, StateChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class FillAction:
 
     call: GroundCall
     needs: int
-    change: Change
+    change: StateChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class StepAction:
     """A step of the plan: one of `needs` has to hold before it."""
 
     needs: tuple[int, ...]
-    change: Change = UNCHANGED
+    change: StateChange = UNCHANGED
 
     def runs_in(self, state: int) -> bool:
         """Whether its needs hold."""
