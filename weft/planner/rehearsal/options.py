@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -75,24 +75,19 @@ def check_vocabulary(options: RehearsalOptions, declared: Mapping[str, ToolFacts
     if not declared:
         hint = "declare needs and makes: @weft.tool(needs=[...], makes=[...])"
         raise BuildError("there are facts or goals, and no tool declares any", hint=hint)
-    tools = dict(_sizes(p for facts in declared.values() for p in (*facts.needs, *facts.makes)))
+    sizes: dict[str, set[int]] = {}
+    for facts in declared.values():
+        for pattern in (*facts.needs, *facts.makes):
+            sizes.setdefault(pattern.name, set()).add(len(pattern.terms))
     own = [FactPattern(fact.name, fact.arguments) for fact in sorted(options.world)]
     for pattern in (*own, *options.wanted):
-        sizes = {size for name, size in _sizes_of(declared) if name == pattern.name}
-        if sizes and len(pattern.terms) not in sizes:
-            counts = " or ".join(map(str, sorted(sizes)))
+        allowed = sizes.get(pattern.name)
+        if allowed and len(pattern.terms) not in allowed:
+            counts = " or ".join(map(str, sorted(allowed)))
             what = f"{pattern} has {len(pattern.terms)} arguments, and {counts} in the tools"
             raise BuildError(what, hint="write it as the tools do")
-    known = {*tools, *(fact.name for fact in options.world)}
+    known = {*sizes, *(pattern.name for pattern in own)}
     for pattern in options.wanted:
         if pattern.name not in known:
             hint = suggestion(pattern.name, sorted(known))
             raise BuildError(f"no tool makes the goal {pattern}, and no fact is like it", hint=hint)
-
-
-def _sizes(patterns: Iterable[FactPattern]) -> list[tuple[str, int]]:
-    return [(pattern.name, len(pattern.terms)) for pattern in patterns]
-
-
-def _sizes_of(declared: Mapping[str, ToolFacts]) -> list[tuple[str, int]]:
-    return _sizes(p for facts in declared.values() for p in (*facts.needs, *facts.makes))

@@ -78,8 +78,8 @@ def rehearse(
     waiting = tuple(
         new.number for new, old in zip(safe, steps, strict=True) if new.after != old.step.after
     )
-    results_ = _results(plan, moves, [each.step for each in steps])
-    return RehearsedPlan(replace(plan, steps=safe, results=results_), inserted, waiting, seen)
+    whole = replace(plan, steps=safe, results=_results(plan, moves, safe))
+    return RehearsedPlan(whole, inserted, waiting, seen)
 
 
 def facts_after(
