@@ -74,6 +74,8 @@ def uses_of(
 def _common(step: BaseNode) -> Iterator[TemplateUse]:
     yield from uses_of(step.when, "when")
     yield from uses_of(step.default, "default", early=True)
+    if step.writes:
+        yield from uses_of(step.writes, "writes", bound=_VALUE)
     if isinstance(step, ToolNode) and isinstance(step.approve, str):
         yield from uses_of(step.approve, "approve")
 
