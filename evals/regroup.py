@@ -28,7 +28,7 @@ from evals.planning.quality import bfcl
 from evals.planning.quality.ast_match import gold_calls
 from evals.results import environment, title, write_results
 from weft.planner.plan import Plan, PlanStep
-from weft.planner.regroup import RecordedCall, RegroupedPlan, regroup
+from weft.planner.regroup import RegroupedPlan, ToolCallRecord, regroup
 
 _QUICK: Final = 40
 _COLLIDING: Final = (0, 1, "yes")
@@ -82,10 +82,10 @@ def colliding(number: int) -> Any:
     return _COLLIDING[number % len(_COLLIDING)]
 
 
-def one_by_one(plan: Plan, results: Mapping[int, Any]) -> list[RecordedCall]:
+def one_by_one(plan: Plan, results: Mapping[int, Any]) -> list[ToolCallRecord]:
     """The calls of `plan` as a run one after the other records them."""
     return [
-        RecordedCall(step.tool, resolved(dict(step.arguments), results), results[step.number])
+        ToolCallRecord(step.tool, resolved(dict(step.arguments), results), results[step.number])
         for step in plan.steps
     ]
 
@@ -167,7 +167,7 @@ class Tally:
             yield Row(case, system, metric, value, unit)
 
 
-def _gives_the_same(made: RegroupedPlan, calls: Sequence[RecordedCall]) -> bool:
+def _gives_the_same(made: RegroupedPlan, calls: Sequence[ToolCallRecord]) -> bool:
     """Whether the plan, level by level, makes the calls that were recorded."""
     results: dict[int, Any] = {}
     steps = {step.number: step for step in made.plan.steps}

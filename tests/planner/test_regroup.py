@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from tests.profile import examples
 from weft.planner.plan import Plan, PlanStep, Ref
-from weft.planner.regroup import RecordedCall, RegroupedPlan, regroup, training_turns
+from weft.planner.regroup import RegroupedPlan, ToolCallRecord, regroup, training_turns
 from weft.planner.text.reader import read
 from weft.planner.text.writer import write
 
 
-def call(tool: str, result: Any, effect: Any = "pure", **arguments: Any) -> RecordedCall:
-    return RecordedCall(tool, arguments, result, effect)
+def call(tool: str, result: Any, effect: Any = "pure", **arguments: Any) -> ToolCallRecord:
+    return ToolCallRecord(tool, arguments, result, effect)
 
 
 def edges(made: RegroupedPlan) -> set[tuple[int, int]]:

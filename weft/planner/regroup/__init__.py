@@ -2,10 +2,10 @@
 
 from weft.planner.regroup.regrouping import (
     Ambiguity,
-    RecordedCall,
     RegroupedPlan,
+    ToolCallRecord,
     regroup,
     training_turns,
 )
 
-__all__ = ["Ambiguity", "RecordedCall", "RegroupedPlan", "regroup", "training_turns"]
+__all__ = ["Ambiguity", "RegroupedPlan", "ToolCallRecord", "regroup", "training_turns"]

@@ -16,7 +16,7 @@ from weft.planner.text.writer import path_text, write_ref, write_value
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedCall:
+class ToolCallRecord:
     """A call that succeeded, with plain JSON data. `effect`: that of its tool."""
 
     tool: str
@@ -54,7 +54,7 @@ class RegroupedPlan:
     """
 
     question: str
-    calls: tuple[RecordedCall, ...]
+    calls: tuple[ToolCallRecord, ...]
     plan: Plan
     needs: Mapping[int, frozenset[int]]
     ambiguities: tuple[Ambiguity, ...]
@@ -71,7 +71,7 @@ class RegroupedPlan:
         return found
 
 
-def regroup(question: str, calls: Sequence[RecordedCall]) -> RegroupedPlan:
+def regroup(question: str, calls: Sequence[ToolCallRecord]) -> RegroupedPlan:
     """The plan of `calls`, which were made in this order for `question`.
 
     A call waits for an earlier one if a value in its arguments, or a part of it, first appeared in
@@ -94,7 +94,7 @@ class _Regrouping:
         self._last_effect: int | None = None
         self._waits: set[int] = set()
 
-    def add(self, number: int, call: RecordedCall) -> None:
+    def add(self, number: int, call: ToolCallRecord) -> None:
         """Add one call."""
         self._waits = set()
         arguments = {

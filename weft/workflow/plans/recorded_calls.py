@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.core.calls import ToolCalled, ToolReturned
-from weft.planner.regroup import RecordedCall
+from weft.planner.regroup import ToolCallRecord
 from weft.workflow.history.run_history import RunHistory
 
 
@@ -17,7 +17,7 @@ class RecordedCalls:
     """What a run was asked, and its calls that succeeded. `failed`: how many did not."""
 
     question: str
-    calls: tuple[RecordedCall, ...]
+    calls: tuple[ToolCallRecord, ...]
     failed: int = 0
 
 
@@ -31,7 +31,7 @@ def recorded_calls(history: RunHistory) -> RecordedCalls:
         elif isinstance(event, ToolReturned):
             ended[event.node, event.attempt, event.call] = event
     calls = [
-        RecordedCall(call.tool, _arguments(call.arguments), ended[key].value, call.effect)
+        ToolCallRecord(call.tool, _arguments(call.arguments), ended[key].value, call.effect)
         for key, call in began.items()
         if key in ended and ended[key].failure is None
     ]
