@@ -24,6 +24,7 @@ from weft.engine.graph.node import (
     Then,
 )
 from weft.engine.kinds.body import Body, grow_one, instances, subgraph
+from weft.engine.kinds.growth import Growth
 
 
 def map_over(
@@ -33,13 +34,14 @@ def map_over(
     join: Join = ALL,
     width: int | None = None,
     bound: Mapping[str, str] | None = None,
+    growth: Growth | None = None,
 ) -> NodeFn:
     """A node function that runs `body` for each item of the list `inputs[over]`.
 
     At most `width` items run at once. The body gets the bindings "item" and "index"; `bound`
     renames them. The value is the list of results in the order of the items; `join` decides how
     many are needed. When the list is itself a running map on a streaming edge, each item starts as
-    soon as its own source is done.
+    soon as its own source is done. With `growth` a sample of the items is first, then more.
 
     Raises, in the node: `TypeMismatch` when the input is not a list.
     """
@@ -52,6 +54,10 @@ def map_over(
             bindings = {names["item"]: value, names["index"]: index}
             return _item_node(body, item(scope, index), bindings)
 
+        if growth is not None:
+            return await growth.expand(
+                context, inputs, _items(inputs[over], context.node), instance, join, width
+            )
         nodes = await instances(context, _items(inputs[over], context.node), instance)
         results = tuple([node.id for node in nodes])
         return Expand(nodes, results, join=join, width=width, items=True)

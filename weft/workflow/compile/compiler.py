@@ -15,7 +15,7 @@ from weft.engine.kinds import Fragment
 from weft.workflow.compile import containers
 from weft.workflow.compile.identity import Digests, value_identity
 from weft.workflow.compile.node_functions import warming
-from weft.workflow.compile.node_plan import NodePlan, NodePlans, Resources, value, with_condition
+from weft.workflow.compile.node_plan import NodePlan, NodePlans, Resources, guarded, value
 from weft.workflow.compile.policy import NameBindings, policy_of
 from weft.workflow.compile.seeds import SEED, seed_binding
 from weft.workflow.compile.state import StateNodes
@@ -296,7 +296,7 @@ class Compiler:
         node_fn = plan.node_fn
         if node_fn is None:
             own = self._node_fn(step, names, streams=streams, waits=join is ALL)
-            node_fn = with_condition(step.when, own)
+            node_fn = guarded(step, own)
         policy = plan.policy
         if policy is None:
             policy = policy_of(

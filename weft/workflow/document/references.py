@@ -114,7 +114,7 @@ def _refuse(unit: Unit, need: Dependency, message: str) -> NoReturn:
     unit.fail(error, need.path, line=need.line, word=need.name)
 
 
-_EXPRESSIONS = frozenset(("when", "until", "valid", "break"))
+_EXPRESSIONS = frozenset(("when", "until", "valid", "break", "expect", "accept"))
 _MEANT_AS_NAMES = frozenset(("map", "over", "branch", "start", "result", "outputs"))
 
 

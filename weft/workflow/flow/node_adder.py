@@ -120,6 +120,8 @@ class NodeAdder(ABC):
                 return list(error_names(value))
             except ValueError as error:
                 raise BuildError(f"retry_on: {error}") from error
+        if key == "expect" and isinstance(value, Mapping):
+            return {words: self._test(test, "value") for words, test in value.items()}
         if key == "after":
             expect(value, (NodeHandle, list, tuple), "`after` is a node or a list", "after=[a, b]")
             return [

@@ -50,6 +50,7 @@ class NodeOptions(TypedDict, total=False):
     fallback: object
     default: object
     on_failure: Literal["fail", "skip"]
+    expect: Mapping[str, Test]
     cache: bool | Mapping[str, object]
     budget: Mapping[str, object] | Budget
     degrade: object
