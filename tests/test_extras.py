@@ -86,6 +86,7 @@ _BARE: dict[tuple[str, ...], tuple[int, str]] = {
     ("resume", "a"): (0, "has succeeded"),
     ("replay", "a"): (0, "identical"),
     ("diff", "a", "b"): (0, ""),
+    ("regroup", "a"): (0, "join"),
     ("simulate", "a"): (0, ""),
     ("answer", "a", "b", "1"): (2, ""),
     ("signal", "a", "b", "--value", "1"): (2, ""),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Final
 
 from weft.core.errors import LoopLimit, TypeMismatch, UnknownReference
 from weft.core.ids import NodeId, inside, is_name, item, iteration
@@ -182,6 +182,15 @@ def loop(
     return work
 
 
+OTHERWISE: Final = "otherwise"
+"""The scope of what a branch runs without a matching case."""
+
+
+def case_names(cases: Iterable[str]) -> dict[str, str]:
+    """The name of each case's scope inside a branch."""
+    return {case: case if is_name(case) else f"case{i}" for i, case in enumerate(cases)}
+
+
 def branch(
     choose: Callable[[Inputs], str],
     cases: Mapping[str, Body],
@@ -194,13 +203,13 @@ def branch(
     Without a matching case it runs `otherwise`. Without that it leaves the node out on purpose when
     `skip_unmatched` is set, else fails with `UnknownReference`, which lists the cases.
     """
-    names = {case: case if is_name(case) else f"case{i}" for i, case in enumerate(cases)}
+    names = case_names(cases)
 
     async def work(context: NodeContext, inputs: Inputs) -> Expand | Skip:
         chosen = choose(inputs)
         body = cases.get(chosen, otherwise)
         if body is not None:
-            scope = inside(context.scope, names.get(chosen, "otherwise"))
+            scope = inside(context.scope, names.get(chosen, OTHERWISE))
             return await grow_one(context, scope, body, {})
         if skip_unmatched:
             return Skip(f"no case for {chosen!r}")

@@ -98,7 +98,7 @@ class NodePlans:
 
     def _plan(self, step: BaseNode) -> NodePlan:
         unit, digests = self._unit, self._digests
-        used = names_of(step)
+        used = names_of(step, besides="writes")
         if step.cache is not None:  # the result depends on what the bodies use, too
             used |= inner_names(step)
         cache = cache_of(step, unit, self._cached)

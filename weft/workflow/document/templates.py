@@ -76,6 +76,8 @@ def _common(step: BaseNode) -> Iterator[TemplateUse]:
     yield from uses_of(step.when, "when")
     yield from uses_of(step.default, "default", early=True)
     yield from uses_of(step.expect, "expect", bound=_VALUE)
+    if step.writes:
+        yield from uses_of(step.writes, "writes", bound=_VALUE)
     if isinstance(step, ToolNode) and isinstance(step.approve, str):
         yield from uses_of(step.approve, "approve")
 

@@ -21,6 +21,7 @@ _SECTIONS = (
     "inputs",
     "models",
     "tools",
+    "state",
     "run",
     "schedule",
     "evaluation",

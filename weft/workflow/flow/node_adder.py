@@ -127,6 +127,15 @@ class NodeAdder(ABC):
             return [
                 node_name_of(one) for one in ([value] if isinstance(value, NodeHandle) else value)
             ]
+        if key == "writes":
+            expect(value, Mapping, "`writes` maps fields of the state to values", 'writes={"x": 1}')
+            return {name: self._written(each) for name, each in value.items()}
+        return self._value(value)
+
+    def _written(self, value: object) -> Any:
+        """What a node writes; a function is called once, with a handle for the node's value."""
+        if callable(value) and not isinstance(value, Expression):
+            return self._value(value(NodeHandle("value", self)))
         return self._value(value)
 
     def _value(self, value: object) -> Any:

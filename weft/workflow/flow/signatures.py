@@ -43,6 +43,7 @@ class NodeOptions(TypedDict, total=False):
     description: str
     when: Condition
     after: object
+    writes: Mapping[str, object]
     retry: int | Mapping[str, object]
     retry_on: ErrorRef | Sequence[ErrorRef]
     timeout: float | str

@@ -255,6 +255,7 @@ class CompiledFlow:
             if not is_shared(step) or not mentioned_names(step).isdisjoint(inputs):
                 bound.append((place, name))
                 unbound.update((at, Node(n.id, _unbound)) for at, n in enumerate(made, place))
+        nodes += self._compiler.end(steps, names)
         graph = Graph(self._unit.document.name, nodes, kept_nodes(self._unit))
         if self._digests is not None:  # complete now
             self.sources = source_texts(self._unit, self._digests)

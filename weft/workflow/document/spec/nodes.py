@@ -53,6 +53,9 @@ class BaseNode(SpecPart):
         "The node, and what needs it, is left out unless this is true."
     )
     after: Names = optional_list("Nodes to wait for without using their values.")
+    writes: dict[Name, Value] = optional_mapping(
+        "What it writes to the state, by field; in these expressions `value` is its own value."
+    )
     retry: Retry | None = optional("Repeat it when its error may go away.")
     retry_on: RetryOn | None = optional(
         "Further errors after which it is repeated: exceptions as `module.Class`, built-in ones "
