@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from evals.planning.workflowbench import Sample
 from evals.planning.workflowbench.samples import plan_steps
-from evals.write.imported import imports
+from evals.write.imported import SHORT, imports
 from evals.write.proposer import GoldAuthor
 from weft.core.errors import AgentError, BuildError
 from weft.workflow import Models
@@ -33,7 +33,6 @@ from weft.workflow.document.spec.document import node_address, walk
 from weft.workflow.document.spec.nodes import ToolNode
 
 RATES: Final = (0.0, 0.1, 0.3)
-_MOST_LENGTH: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +59,9 @@ class Written:
 
 def gold_workflows(folder: Path) -> Iterator[GoldWorkflow]:
     """The accepted samples that a skeleton can say."""
-    for each in imports(folder):
+    for each in imports(folder, SHORT):
         text = each.made.text
-        if each.defects or len(text) > _MOST_LENGTH:
+        if each.defects:
             continue
         skeleton = skeleton_of(load_text(text, str(each.file)).document)
         if skeleton is not None and len(skeleton.nodes) <= MOST_NODES and each.made.kept.calls:

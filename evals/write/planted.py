@@ -19,7 +19,7 @@ from statistics import fmean
 from typing import Any, Final
 
 from evals.results import REPOSITORY
-from evals.write.imported import imports
+from evals.write.imported import SHORT, imports
 from evals.write.proposer import GoldAuthor
 from evals.write.spans import without_parts
 from weft.core.errors import BuildError
@@ -179,7 +179,7 @@ PLANTS: Final[Mapping[str, Plant]] = {
 
 def good_documents(folder: Path) -> Iterator[GoodDocument]:
     """The imported samples that are accepted, and the examples, copied below `folder`."""
-    for each in imports(folder / "samples"):
+    for each in imports(folder / "samples", SHORT):
         if not each.defects:
             yield _good(f"sample_{each.made.sample.number}", each.file)
     for source in sorted((REPOSITORY / "examples").glob("*/*.yaml")):

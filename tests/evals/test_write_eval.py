@@ -75,7 +75,7 @@ def test_a_sample_becomes_a_document_that_is_accepted(good: GoodDocument) -> Non
     assert nodes["rows"]["with"]["Show_H"] is True
     assert nodes["rows"]["with"]["WFBody"] == {"a": "no quotes"}
     assert ("page", "rows") in good.edges
-    assert "WFURL: str" in made.tools
+    assert "WFURLActionURL: str" in made.tools
 
 
 def test_values_are_read_tolerantly() -> None:

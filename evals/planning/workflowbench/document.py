@@ -121,7 +121,7 @@ class _Program:
 
     def claim(self, wanted: str) -> str:
         """A free name for a node or an item."""
-        plain = re.sub(r"\W", "_", wanted, flags=re.ASCII)
+        plain = re.sub(r"\W|_+", "_", wanted, flags=re.ASCII)
         plain = plain if re.match(r"[A-Za-z_]*[A-Za-z]", plain) else "value"
         name = free_name(plain, self._taken | RESERVED)
         self._taken.add(name)
@@ -141,13 +141,21 @@ class _Level:
     def take(self, block: Iterable[Statement]) -> None:
         """Add the nodes of statements, in order."""
         rest = list(block)
+        chain: list[Statement] = []
         for at, statement in enumerate(rest):
+            if statement in chain:
+                continue
             match statement.kind:
                 case "set" | "call":
                     self._set(statement)
                 case "if":
                     others = takewhile(lambda each: each.kind in ("elif", "else"), rest[at + 1 :])
-                    self._branch(statement, list(others))
+                    chain = list(others)
+                    self._branch(statement, chain)
+                case "elif":  # of nothing
+                    self._branch(statement, [])
+                case "else" | "case":
+                    self.take(statement.body)
                 case "match":
                     self._menu(statement)
                 case "for":
@@ -194,7 +202,8 @@ class _Level:
 
     def body(self, written: Iterable[str], more: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The level as a body, whose result has the variables that it sets."""
-        result = {name: _value(self.names.get(name)) for name in written} | dict(more or {})
+        result = {_field(name): _value(self.names.get(name)) for name in written}
+        result |= dict(more or {})
         last = self._program.claim("result")
         return {"nodes": {**self.nodes, last: {"value": result}}, "result": f"{{{{ {last} }}}}"}
 
@@ -211,11 +220,13 @@ class _Level:
         self._cases(f"{{{{ {test} }}}}", {"true": statement.body, "false": otherwise}, "decided")
 
     def _menu(self, statement: Statement) -> None:
-        cases = {
-            str(self._case(each.text, number)): each.body
-            for number, each in enumerate(statement.body, 1)
-            if each.kind == "case"
-        }
+        cases: dict[str, list[Statement]] = {}
+        case = "default"
+        for number, each in enumerate(statement.body, 1):
+            if each.kind == "case":
+                case = self._case(each.text, number)
+                case = f"{case} ({number})" if case in cases else case
+            cases.setdefault(case, []).extend(each.body if each.kind == "case" else [each])
         cases = cases or {"default": []}
         inside = statement.text[statement.text.find("(") + 1 : statement.text.rfind(")")]
         question = self._reader.value(inside.partition("prompt=")[2] or inside)
@@ -285,7 +296,7 @@ class _Level:
             reader = ValueReader(dict(level.names), lambda _: "true")
             ends = f"not ({reader.condition(statement.text)})"
         level.take(statement.body)
-        start = {name: _value(self.names.get(name)) for name in written} | {"turn": 0}
+        start = {_field(name): _value(self.names.get(name)) for name in written} | {"turn": 0}
         body = level.body(written, {"turn": f"{{{{ {turn} + 1 }}}}"})
         node = self._add(
             "repeated",
@@ -300,8 +311,14 @@ def _value(expression: str | None) -> Any:
     return None if expression is None else f"{{{{ {expression} }}}}"
 
 
+def _field(name: str) -> str:
+    """The key of a variable in a result: no expression may have two underscores in a row."""
+    plain = re.fullmatch(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*_?", name)
+    return name if plain else f"v{name.encode().hex()}"
+
+
 def _key(name: str) -> str:
-    return f'"{name}"'
+    return f'"{_field(name)}"'
 
 
 def _set_in(block: Iterable[Statement]) -> Iterator[str]:

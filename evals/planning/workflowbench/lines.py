@@ -21,7 +21,7 @@ _HEADER: Final = re.compile(r"(if|elif|else|for|while|match|case)\b\s*(.*?)\s*:?
 _SET: Final = re.compile(r"([^\W\d]\w*)\s*=(?!=)\s*(.*)\Z", re.DOTALL)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Statement:
     """One statement. `kind`: set, call, pass, or the word of a header; `text`: what follows it.
 

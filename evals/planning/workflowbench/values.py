@@ -100,12 +100,19 @@ class ValueReader:
             if step is None:
                 return None
             if step[1]:
-                start, rest = f"{start}[{_quote(step[1])}]", rest[step.end() :]
+                start, rest = _property(start, step[1]), rest[step.end() :]
                 continue
             end = closing(rest, step.end() - 1)
-            start = f"{start}[{self.expression(rest[step.end() : end])}]"
+            start += self._item(rest[step.end() : end])
             rest = rest[end + 1 :]
         return start
+
+    def _item(self, text: str) -> str:
+        """The step to an item; a literal key with dots leads through mappings."""
+        quoted = _quoted(text.strip())
+        if quoted is None or quoted[0]:
+            return f"[{self.expression(text)}]"
+        return "".join(f"[{_quote(key)}]" for key in unescaped(quoted[1]).split("."))
 
     def _template(self, inside: str) -> str:
         made = []
@@ -131,9 +138,18 @@ class ValueReader:
             key, colon, value = _at_colon(part)
             if not colon:
                 return literal(text)
-            quoted = _quoted(key.strip())
-            made[quoted[1] if quoted else key.strip()] = self.value(value)
+            wrapped = re.fullmatch(r"\s*\{\s*[\"']string[\"']\s*:(.*)\}\s*", key, re.DOTALL)
+            key = (wrapped[1] if wrapped else key).strip()
+            quoted = _quoted(key)
+            made[quoted[1] if quoted else key] = self.value(value)
         return made
+
+
+def _property(start: str, name: str) -> str:
+    """A property of a value; dictionaries of shortcuts have their keys and values as such."""
+    if name == "Keys":
+        return f"({start} | list)"
+    return f"({start} | items | map('last') | list)" if name == "Values" else f'{start}["{name}"]'
 
 
 def arguments_of(text: str) -> Iterator[tuple[str, str]]:

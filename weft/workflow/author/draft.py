@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from weft.core.errors import BuildError, SourceError
 from weft.workflow.author.edges import document_edges
 from weft.workflow.author.fields import OUTPUTS, node_paths
 from weft.workflow.document.loader import load_text_partly
-from weft.workflow.document.source import KeyPath, read_text
+from weft.workflow.document.source import KeyPath, Tree, read_text
 from weft.workflow.document.source.tree import place_of, plain
 from weft.workflow.document.spec.document import node_address, walk
 from weft.workflow.runtime.compiled import check_text
@@ -53,7 +54,13 @@ def defect_of(raw: Mapping[str, Any]) -> DraftDefect:
 
 def raw_document(text: str) -> Any:
     """The document in a text as plain data, checked or not. Raises: `SourceError`."""
-    return plain(read_text(text, "<text>")[1])
+    return plain(_tree(text))
+
+
+@lru_cache(maxsize=8)
+def _tree(text: str) -> Tree:
+    """The tree of a text: several steps read the same one."""
+    return read_text(text, "<text>")[1]
 
 
 def find_defects(text: str, file: Path, edges: Sequence[Edge] = ()) -> list[DraftDefect]:
@@ -112,7 +119,7 @@ def _lost(text: str, file: Path, edges: Sequence[Edge], wrong: set[str]) -> Iter
             continue
         if not any(user == node or user.startswith(f"{node}/") for user in users):
             path = paths[node]
-            line = place_of(read_text(text, str(file))[1], path, key=True).line
+            line = place_of(_tree(text), path, key=True).line
             yield DraftDefect(
                 node, path, f"it does not use `{name}`", f"use it: {{{{ {name} }}}}", line=line
             )
@@ -121,7 +128,7 @@ def _lost(text: str, file: Path, edges: Sequence[Edge], wrong: set[str]) -> Iter
 def with_comments(text: str, defects: Sequence[DraftDefect]) -> str:
     """`text` with a comment above each part that has a defect, and at the top for the others."""
     lines = text.split("\n")
-    tree = read_text(text, "<text>")[1]
+    tree = _tree(text)
     notes: dict[int, list[str]] = {}
     for defect in defects:
         line = place_of(tree, defect.path, key=True).line if defect.path else 1

@@ -95,17 +95,28 @@ def mended_text(
 
     An answer that does not fit its schema, or whose values no text can hold, changes nothing.
     """
-    mended: list[str] = []
     raw = raw_document(text)
-    for task, answer in zip(tasks, answers, strict=True):
-        changes = dict(_changes(raw, task, answer, tools))
-        if not changes:
-            continue
+    changes = {
+        task.part: dict(_changes(raw, task, answer, tools))
+        for task, answer in zip(tasks, answers, strict=True)
+    }
+    changes = {part: each for part, each in changes.items() if each}
+    try:
+        together = {path: value for each in changes.values() for path, value in each.items()}
+        return (spliced(text, together) if together else text), list(changes)
+    except BuildError:
+        return _one_by_one(text, changes)
+
+
+def _one_by_one(text: str, changes: Mapping[str, Mapping[KeyPath, Any]]) -> tuple[str, list[str]]:
+    """`text` with the changes of the parts for which it can hold them."""
+    mended: list[str] = []
+    for part, each in changes.items():
         try:
-            text = spliced(text, changes)
+            text = spliced(text, each)
         except BuildError:
             continue
-        mended.append(task.part)
+        mended.append(part)
     return text, mended
 
 
