@@ -23,10 +23,11 @@ from evals.write.proposer import GoldAuthor
 from weft.core.errors import AgentError, BuildError
 from weft.workflow import Models
 from weft.workflow.apps.tool_sources import ToolSources
-from weft.workflow.apps.write import WriteOptions, write_flow, written_by
+from weft.workflow.apps.write import write_flow, written_by
 from weft.workflow.author.draft import raw_document
 from weft.workflow.author.edges import document_edges, skeleton_of
 from weft.workflow.author.intention import Intention, IntentionField
+from weft.workflow.author.program import WriteOptions
 from weft.workflow.author.skeleton import MOST_NODES, Skeleton
 from weft.workflow.document.loader import load_text, load_text_partly
 from weft.workflow.document.spec.document import node_address, walk

@@ -12,8 +12,9 @@ from typing import Any, Final
 from weft.core.errors import AgentError
 from weft.workflow import Models
 from weft.workflow.apps.tool_sources import ToolSources
-from weft.workflow.apps.write import WriteOptions, write_flow, written_by
+from weft.workflow.apps.write import write_flow, written_by
 from weft.workflow.author.intention import Intention, IntentionField
+from weft.workflow.author.program import WriteOptions
 from weft.workflow.runtime.models.factory import DEFAULT_MODEL
 
 _TOOLS: Final = '''

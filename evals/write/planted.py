@@ -139,7 +139,7 @@ def _missing_argument(raw: Any, path: KeyPath, draw: random.Random) -> Changes |
 
 def _unknown_argument(raw: Any, path: KeyPath, draw: random.Random) -> Changes | None:
     given = at(raw, path).get("with") if kind_of(at(raw, path)) == "tool" else None
-    if not given or len(given) < 2:
+    if given is None or len(given) < 2:
         return None
     name = draw.choice(sorted(given))
     return {(*path, "with", name): REMOVED, (*path, "with", f"{name}_x"): given[name]}
@@ -148,7 +148,8 @@ def _unknown_argument(raw: Any, path: KeyPath, draw: random.Random) -> Changes |
 def _wrong_type(raw: Any, path: KeyPath, draw: random.Random) -> Changes | None:
     """An argument that is a plain value becomes a mapping."""
     given = at(raw, path).get("with") if kind_of(at(raw, path)) == "tool" else None
-    plain = [n for n, v in (given or {}).items() if isinstance(v, bool | int | float | str)]
+    given = given or {}
+    plain = [n for n, v in given.items() if isinstance(v, bool | int | float | str)]
     plain = [name for name in plain if not str(given[name]).startswith("{{")]
     return {(*path, "with", draw.choice(sorted(plain))): {"wrong": True}} if plain else None
 
@@ -284,19 +285,19 @@ def _changed_lines(before: str, after: str, changed: set[str]) -> set[str]:
 
 
 def rows(quick: bool) -> list[dict[str, Any]]:
-    """One row a figure, for each kind of defect and each rate of wrong answers."""
+    """One row a figure, for each kind of defect and each rate; over every second document."""
     with tempfile.TemporaryDirectory() as folder:
         documents = list(good_documents(Path(folder)))
-        return asyncio.run(_rows(documents[::5] if quick else documents, quick=quick))
+        return asyncio.run(_rows(documents[:: 5 if quick else 2]))
 
 
-async def _rows(documents: Sequence[GoodDocument], *, quick: bool) -> list[dict[str, Any]]:
+async def _rows(documents: Sequence[GoodDocument]) -> list[dict[str, Any]]:
     false_alarms = sum(len(find_defects(each.text, each.file, each.edges)) for each in documents)
     made = [
         _row("documents", "none", "documents", len(documents), "documents"),
         _row("documents", "none", "false_alarms", false_alarms, "defects"),
     ]
-    planted = [one for document in documents for one in plant(document, 1 if quick else 2)]
+    planted = [one for document in documents for one in plant(document, 1)]
     async with Models() as models:
         for rate in RATES:
             outcomes = [(one.kind, await repaired(one, models, rate, 0)) for one in planted]

@@ -109,7 +109,7 @@ def import_sample(sample: Sample) -> Imported:
     }
     stubs = (stub.source(name) for name, stub in program.tools.items())
     tools = "\n\n".join(["from typing import Any\n\nimport weft\n", *stubs])
-    return Imported(sample, raw, tools, _flow_of(raw["nodes"]))
+    return Imported(sample, raw, tools, _flow_of(level.nodes))
 
 
 class _Program:

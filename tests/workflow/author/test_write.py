@@ -29,7 +29,6 @@ from weft.testing.script import Reply
 from weft.workflow import Models
 from weft.workflow.apps.tool_sources import ToolSources
 from weft.workflow.apps.write import (
-    WriteOptions,
     WrittenWorkflow,
     write,
     write_flow,
@@ -37,6 +36,7 @@ from weft.workflow.apps.write import (
 )
 from weft.workflow.author.draft import raw_document
 from weft.workflow.author.intention import read_intention
+from weft.workflow.author.program import WriteOptions
 from weft.workflow.runtime.options import AskSettings
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "workflow_written.yaml"

@@ -86,11 +86,11 @@ g: "y"
     ],
 )
 def test_only_the_value_changes_in_the_text(
-    changes: dict[tuple[str, ...], Any], old: str, new: str
+    changes: dict[tuple[str | int, ...], Any], old: str, new: str
 ) -> None:
     found = spliced(TEXT, changes)
     if changes == {("g",): REMOVED}:
-        assert "g" not in plain(read_text(found, "t")[1])
+        assert "g:" not in found
     else:
         assert found == TEXT.replace(old, new)
 

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from weft.cli.run.session import CommandOptions
     from weft.core.events import Listener
     from weft.workflow import FlowRun
-    from weft.workflow.apps.write import WriteOptions, WrittenWorkflow
+    from weft.workflow.apps.write import WrittenWorkflow
     from weft.workflow.author.intention import Intention
+    from weft.workflow.author.program import WriteOptions
 
 HELP = f"""Write a workflow file from words, with your tools.
 
@@ -109,7 +110,7 @@ def write(
     when = options.how_durable(durability)
     with report_errors(debug=debug, as_json=as_json):
         from weft.cli.run.session import CommandOptions
-        from weft.workflow.apps.write import WriteOptions
+        from weft.workflow.author.program import WriteOptions
 
         declared = options.declared_model(model, base_url, api_key_env, decode, ignore or ())
         given = WriteOptions(

@@ -58,8 +58,8 @@ def author_flow(
     names = [spec.name for spec in specs]
     said = _said(options)
 
-    def said_by_model(prompt: object, schema: Mapping[str, Any], name: str, **more: Any) -> Any:
-        return flow.model(AUTHOR, prompt, schema=dict(schema), name=name, **said, **more)
+    def said_by_model(prompt: str, schema: Mapping[str, Any], name: str) -> Any:
+        return flow.model(AUTHOR, prompt, schema=dict(schema), name=name, **said)
 
     if options.intention is None:
         meant = said_by_model(INTENTION_PROMPT, intention_schema(), "meant")
@@ -76,8 +76,9 @@ def author_flow(
         )
         return _step(flow, "checked_skeleton", request=request, intention=intention, answer=answer)
 
+    nothing: Any = {"skeleton": None, "problems": []}
     drawn = flow.loop(
-        {"skeleton": None, "problems": []},
+        nothing,
         draw,
         until=lambda drawn: f"{{{{ {source_of(drawn)}.problems | length == 0 }}}}",
         max=_DRAWINGS,

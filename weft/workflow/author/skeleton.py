@@ -55,6 +55,12 @@ class SkeletonNode:
         return (self.id,) if self.kind in CONTAINERS else ()
 
 
+def node_of(raw: Mapping[str, Any]) -> SkeletonNode:
+    """The node in plain data whose shape was checked."""
+    given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()}
+    return SkeletonNode(**given)
+
+
 @dataclass(frozen=True, slots=True)
 class Skeleton:
     """All nodes, and the node behind each output."""
@@ -149,10 +155,7 @@ def read_skeleton(
     if not fits_text(raw):
         return None, ["the skeleton has characters that no file can hold"]
     assert isinstance(raw, Mapping)
-    nodes = tuple(
-        SkeletonNode(**{k: tuple(v) if isinstance(v, list) else v for k, v in each.items()})
-        for each in raw["nodes"]
-    )
+    nodes = tuple(map(node_of, raw["nodes"]))
     outputs = {each["output"]: each["node"] for each in raw["outputs"]}
     made = Skeleton(nodes, outputs)
     inputs = [each.name for each in intention.input]

@@ -26,7 +26,7 @@ from weft.workflow.author.fields import visible_names, written_fields
 from weft.workflow.author.intention import Intention, read_intention
 from weft.workflow.author.layout import laid_out, skeleton_edges
 from weft.workflow.author.mend import mend_prompt, mend_tasks, mended_text
-from weft.workflow.author.skeleton import Skeleton, SkeletonNode, read_skeleton
+from weft.workflow.author.skeleton import Skeleton, SkeletonNode, node_of, read_skeleton
 from weft.workflow.document.writer import sections_text
 
 Json = dict[str, Any]
@@ -163,11 +163,7 @@ def _skeleton(drawn: Json) -> Skeleton:
         hint = "say more about the parts of the workflow, or ask another model"
         why = "; ".join(drawn["problems"][:5])
         raise BuildError(f"the model drew no skeleton that can be used: {why}", hint=hint)
-    nodes = tuple(
-        SkeletonNode(**{k: tuple(v) if isinstance(v, list) else v for k, v in each.items()})
-        for each in raw["nodes"]
-    )
-    return Skeleton(nodes, raw["outputs"])
+    return Skeleton(tuple(map(node_of, raw["nodes"])), raw["outputs"])
 
 
 def _tools(request: Json) -> dict[str, ToolSpec]:

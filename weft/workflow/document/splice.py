@@ -89,7 +89,7 @@ def _edit(text: str, root: Node, path: KeyPath, value: Any) -> TextEdit:
 
 def _mapping(root: Node, path: Iterable[str | int]) -> tuple[MappingNode, bool]:
     """The mapping at `path`, and whether it is written in braces. Raises: `BuildError`."""
-    node, flow = root, bool(root.flow_style)
+    node, flow = root, _is_inline(root)
     for part in path:
         found = None
         if isinstance(node, MappingNode):
@@ -98,10 +98,15 @@ def _mapping(root: Node, path: Iterable[str | int]) -> tuple[MappingNode, bool]:
             found = node.value[part]
         if found is None or found.start_mark.index < node.start_mark.index:
             raise BuildError(_REFUSED, hint="write aliases out")
-        node, flow = found, flow or bool(found.flow_style)
+        node, flow = found, flow or _is_inline(found)
     if not isinstance(node, MappingNode):
         raise BuildError(f"{_REFUSED}: it is in no mapping")
     return node, flow
+
+
+def _is_inline(node: Node) -> bool:
+    """Whether a mapping or a list is written in braces or brackets."""
+    return isinstance(node, MappingNode | SequenceNode) and bool(node.flow_style)
 
 
 def _added(text: str, mapping: MappingNode, name: str, value: Any, *, flow: bool) -> TextEdit:
@@ -136,7 +141,7 @@ def _removed(text: str, entries: list[tuple[Node, Node]], at: int, *, flow: bool
 def _end(text: str, key: Node, value: Node, *, flow: bool) -> int:
     """Where an entry ends: after its value, before the line break and comments that follow."""
     colon = text.index(":", key.end_mark.index) + 1
-    end = max(colon, value.end_mark.index)
+    end: int = max(colon, value.end_mark.index)
     if flow or end == colon:
         return end
     lines = text[colon:end].split("\n")
