@@ -28,7 +28,7 @@ from weft.workflow.author.draft import raw_document
 from weft.workflow.author.edges import document_edges, skeleton_of
 from weft.workflow.author.intention import Intention, IntentionField
 from weft.workflow.author.program import WriteOptions
-from weft.workflow.author.skeleton import MOST_NODES, Skeleton
+from weft.workflow.author.skeleton import MOST_NODES, WorkflowSkeleton
 from weft.workflow.document.loader import load_text, load_text_partly
 from weft.workflow.document.spec.document import node_address, walk
 from weft.workflow.document.spec.nodes import ToolNode
@@ -43,7 +43,7 @@ class GoldWorkflow:
     sample: Sample
     text: str
     tools: Path
-    skeleton: Skeleton
+    skeleton: WorkflowSkeleton
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def gold_workflows(folder: Path) -> Iterator[GoldWorkflow]:
         skeleton = skeleton_of(load_text(text, str(each.file)).document)
         if skeleton is not None and len(skeleton.nodes) <= MOST_NODES and each.made.kept.calls:
             nodes = tuple(replace(node, does="") for node in skeleton.nodes)
-            made = Skeleton(nodes, skeleton.outputs)
+            made = WorkflowSkeleton(nodes, skeleton.outputs)
             yield GoldWorkflow(each.made.sample, text, each.file.parent / "tools.py", made)
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 from weft.core.ports import ModelRequest
 from weft.testing import FakeModel
 from weft.workflow.author.fields import OUTPUTS, at, node_paths, own_fields
-from weft.workflow.author.skeleton import Skeleton
+from weft.workflow.author.skeleton import WorkflowSkeleton
 
 _MEND: Final = re.compile(r"Mend the part `([^`]+)` of a workflow")
 _WRITE: Final = re.compile(r"Write the node `([^`]+)` \(")
@@ -36,7 +36,7 @@ class GoldAuthor:
     rate: float = 0.0
     seed: int = 0
     bullets: list[str] = field(default_factory=list)
-    skeleton: Skeleton | None = None
+    skeleton: WorkflowSkeleton | None = None
     calls: int = 0
     _tries: Counter[str] = field(default_factory=Counter)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from weft.workflow.author.intention import VALUE_TYPES
-from weft.workflow.author.skeleton import KINDS, Skeleton, SkeletonNode
+from weft.workflow.author.skeleton import KINDS, SkeletonNode, WorkflowSkeleton
 from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.expressions import value_template
 from weft.workflow.document.source import KeyPath
@@ -49,7 +49,7 @@ def _bound(step: BaseNode) -> set[str]:
     return {step.item, "iteration"} if isinstance(step, LoopNode) else set()
 
 
-def skeleton_of(document: WorkflowDocument) -> Skeleton | None:
+def skeleton_of(document: WorkflowDocument) -> WorkflowSkeleton | None:
     """The skeleton from which the document could be written; None where it has other nodes.
 
     A body of one node without a name, names that stand at several places, and kinds that no
@@ -63,7 +63,7 @@ def skeleton_of(document: WorkflowDocument) -> Skeleton | None:
         name: next(iter(value_template(value).names), "")
         for name, value in document.outputs.items()
     }
-    return Skeleton(tuple(node for node in nodes if node is not None), outputs)
+    return WorkflowSkeleton(tuple(node for node in nodes if node is not None), outputs)
 
 
 def _node(path: KeyPath, step: BaseNode) -> SkeletonNode | None:

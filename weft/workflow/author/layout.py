@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from weft.workflow.author.intention import Intention, IntentionField, declared_type
-from weft.workflow.author.skeleton import Skeleton, SkeletonNode
+from weft.workflow.author.skeleton import SkeletonNode, WorkflowSkeleton
 
 MODEL: Final = "model"
 """The name of the model in a written workflow."""
@@ -18,7 +18,7 @@ _MOST_TURNS: Final = 10
 def laid_out(
     base: Mapping[str, Any],
     intention: Intention,
-    skeleton: Skeleton,
+    skeleton: WorkflowSkeleton,
     fields: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
     """The document in plain data. `base`: name, description, models and tools.
@@ -38,7 +38,7 @@ def laid_out(
     }
 
 
-def address_of(skeleton: Skeleton, node: SkeletonNode) -> str:
+def address_of(skeleton: WorkflowSkeleton, node: SkeletonNode) -> str:
     """The address of a node in the document that is laid out."""
     if not node.inside:
         return node.id
@@ -46,7 +46,7 @@ def address_of(skeleton: Skeleton, node: SkeletonNode) -> str:
     return f"{outer}{node.inside.removeprefix(node.container)}/{node.id}"
 
 
-def skeleton_edges(skeleton: Skeleton) -> list[tuple[str, str]]:
+def skeleton_edges(skeleton: WorkflowSkeleton) -> list[tuple[str, str]]:
     """The edges that the document must have: a name, and the address of the node that needs it."""
     return [(name, address_of(skeleton, node)) for node in skeleton.nodes for name in node.needs]
 
@@ -60,14 +60,14 @@ def _input(field: IntentionField) -> Any:
 
 
 def _level(
-    skeleton: Skeleton, place: str, fields: Mapping[str, Mapping[str, Any]]
+    skeleton: WorkflowSkeleton, place: str, fields: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
     nodes = skeleton.inside(place)
     return {node.id: _node(skeleton, node, fields) for node in nodes}
 
 
 def _node(
-    skeleton: Skeleton,
+    skeleton: WorkflowSkeleton,
     node: SkeletonNode,
     fields: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def _node(
 
 
 def _made(
-    skeleton: Skeleton,
+    skeleton: WorkflowSkeleton,
     node: SkeletonNode,
     given: Mapping[str, Any],
     fields: Mapping[str, Mapping[str, Any]],
@@ -108,7 +108,7 @@ def _made(
 
 
 def _container(
-    skeleton: Skeleton,
+    skeleton: WorkflowSkeleton,
     node: SkeletonNode,
     given: Mapping[str, Any],
     fields: Mapping[str, Mapping[str, Any]],
@@ -132,7 +132,7 @@ def _container(
 
 
 def _body(
-    skeleton: Skeleton, place: str, fields: Mapping[str, Mapping[str, Any]]
+    skeleton: WorkflowSkeleton, place: str, fields: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
     """The nodes of a body; its result is the last of them."""
     nodes = _level(skeleton, place, fields)

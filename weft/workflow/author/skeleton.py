@@ -62,7 +62,7 @@ def node_of(raw: Mapping[str, Any]) -> SkeletonNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Skeleton:
+class WorkflowSkeleton:
     """All nodes, and the node behind each output."""
 
     nodes: tuple[SkeletonNode, ...]
@@ -147,7 +147,7 @@ def _node_schema(kind: str, own: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_skeleton(
     raw: object, intention: Intention, tools: Sequence[str]
-) -> tuple[Skeleton | None, list[str]]:
+) -> tuple[WorkflowSkeleton | None, list[str]]:
     """The skeleton in a model's answer, and what is wrong with it; one that is wrong is None."""
     why = violation(raw, skeleton_schema(tools))
     if why is not None:
@@ -157,14 +157,14 @@ def read_skeleton(
     assert isinstance(raw, Mapping)
     nodes = tuple(map(node_of, raw["nodes"]))
     outputs = {each["output"]: each["node"] for each in raw["outputs"]}
-    made = Skeleton(nodes, outputs)
+    made = WorkflowSkeleton(nodes, outputs)
     inputs = [each.name for each in intention.input]
     problems = _names(made, inputs) or [*_places(made)] or [*_edges(made, inputs)]
     problems += [] if problems else [*_outputs(made, inputs, intention)]
     return (None if problems else made), problems
 
 
-def _names(skeleton: Skeleton, inputs: Iterable[str]) -> list[str]:
+def _names(skeleton: WorkflowSkeleton, inputs: Iterable[str]) -> list[str]:
     taken = dict.fromkeys(inputs, "an input")
     problems = []
     for node in skeleton.nodes:
@@ -178,7 +178,7 @@ def _names(skeleton: Skeleton, inputs: Iterable[str]) -> list[str]:
     return problems
 
 
-def _places(skeleton: Skeleton) -> Iterator[str]:
+def _places(skeleton: WorkflowSkeleton) -> Iterator[str]:
     places: dict[str, int] = {"": 0}
     for node in skeleton.nodes:
         if node.inside not in places:
@@ -198,7 +198,7 @@ def _places(skeleton: Skeleton) -> Iterator[str]:
             yield f"nothing is inside `{place}`: add a node there"
 
 
-def _edges(skeleton: Skeleton, inputs: Sequence[str]) -> Iterator[str]:
+def _edges(skeleton: WorkflowSkeleton, inputs: Sequence[str]) -> Iterator[str]:
     levels: dict[str, dict[str, set[str]]] = {}
     for node in skeleton.nodes:
         visible = [*skeleton.visible(node), *inputs]
@@ -220,7 +220,9 @@ def _edges(skeleton: Skeleton, inputs: Sequence[str]) -> Iterator[str]:
             yield f"these nodes wait for each other: {ring}"
 
 
-def _outputs(skeleton: Skeleton, inputs: Sequence[str], intention: Intention) -> Iterator[str]:
+def _outputs(
+    skeleton: WorkflowSkeleton, inputs: Sequence[str], intention: Intention
+) -> Iterator[str]:
     top = [*(node.id for node in skeleton.inside("")), *inputs]
     for field_ in intention.output:
         if field_.name not in skeleton.outputs:

@@ -26,7 +26,7 @@ from weft.workflow.author.fields import visible_names, written_fields
 from weft.workflow.author.intention import Intention, read_intention
 from weft.workflow.author.layout import laid_out, skeleton_edges
 from weft.workflow.author.mend import mend_prompt, mend_tasks, mended_text
-from weft.workflow.author.skeleton import Skeleton, SkeletonNode, node_of, read_skeleton
+from weft.workflow.author.skeleton import SkeletonNode, WorkflowSkeleton, node_of, read_skeleton
 from weft.workflow.document.writer import sections_text
 
 Json = dict[str, Any]
@@ -156,14 +156,14 @@ def _state(request: Json, text: str, edges: Sequence[Edge]) -> Json:
     return {"text": text, "defects": found, "edges": listed, "rounds": 0, "mended": []}
 
 
-def _skeleton(drawn: Json) -> Skeleton:
+def _skeleton(drawn: Json) -> WorkflowSkeleton:
     """The skeleton in the last answer. Raises: `BuildError`."""
     raw = drawn["skeleton"]
     if raw is None:
         hint = "say more about the parts of the workflow, or ask another model"
         why = "; ".join(drawn["problems"][:5])
         raise BuildError(f"the model drew no skeleton that can be used: {why}", hint=hint)
-    return Skeleton(tuple(map(node_of, raw["nodes"])), raw["outputs"])
+    return WorkflowSkeleton(tuple(map(node_of, raw["nodes"])), raw["outputs"])
 
 
 def _tools(request: Json) -> dict[str, ToolSpec]:
@@ -185,7 +185,7 @@ def _prompt(
     request: Json,
     intention: Intention,
     bullets: Json,
-    skeleton: Skeleton,
+    skeleton: WorkflowSkeleton,
     node: SkeletonNode,
     tools: Mapping[str, ToolSpec],
 ) -> str:
