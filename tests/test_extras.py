@@ -65,6 +65,10 @@ _BARE: dict[tuple[str, ...], tuple[int, str]] = {
     ("doctor", "--json"): (1, _LOCAL),
     ("init", "new"): (0, "workflow.yaml"),
     ("generate-calls", "--tools", "one.jsonl", "--out", "calls.jsonl"): (2, "tool"),
+    ("write", "hi", "--tools", "tools.py", "--out", "new.yaml", "--model", "local:./model"): (
+        1,
+        _LOCAL,
+    ),
     ("optimise", "plain.yaml", "--data", "one.jsonl", "--metric", "exact"): (2, "effect"),
     ("check", "plain.yaml"): (0, ""),
     ("check", "local.yaml"): (0, ""),

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from weft.core.ids import NodeId
 from weft.core.ports import ToolRunner
 from weft.engine.graph.node import NodeContext
-from weft.workflow.runtime.models.factory import ModelSource
-from weft.workflow.runtime.tools.toolset import Toolset
 
 if TYPE_CHECKING:
     from weft.agents.agent import Answer
     from weft.planner.routing import ToolHistory
     from weft.reasoning.thought import Thought
+    from weft.workflow.runtime.models.factory import ModelSource
+    from weft.workflow.runtime.tools.toolset import Toolset
 
 
 @dataclass(frozen=True, slots=True)
