@@ -104,6 +104,8 @@ async def generate_checked(
             attempt.cancel()
         if begun:
             await asyncio.wait(begun)
+        for attempt in begun:  # one that failed after the end has nobody to tell
+            _ = attempt.cancelled() or attempt.exception()
     accepted.finish()
 
 
