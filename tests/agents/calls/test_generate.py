@@ -107,6 +107,7 @@ def called(**arguments: object) -> tuple[GoldCall, ...]:
         ({"calls": called(city="Oslo", days="4")}, "misfit"),
         ({"calls": called(city="Oslo", days=4, hour=1)}, "misfit"),
         ({"calls": called(city="Rome", days=4)}, "literal_absent"),
+        ({"query": "Measure the rainfall in Oslo, year 4, days 9."}, "value_exchanged"),
         ({"query": "Sing: Oslo, 4."}, "intent_absent"),
         ({"query": GOOD.query + " Also 77."}, "value_unused"),
         ({"style": "parallel"}, "answer_of_style"),
