@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.golden_files import assert_golden
 from weft.agents.calls import (
     STYLES,
     CallItem,
@@ -17,11 +19,16 @@ from weft.agents.calls import (
     GenerateOptions,
     GoldCall,
     check_item,
+    execution,
     generate,
     read_tools,
     split,
 )
+from weft.agents.tools import Toolbox
+from weft.agents.tools import tool as make_tool
 from weft.errors import InputError
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "agents" / "generated_calls.txt"
 
 
 def tool(name: str, description: str, **types: str) -> CallTool:
@@ -30,12 +37,20 @@ def tool(name: str, description: str, **types: str) -> CallTool:
     return CallTool(name, description, schema, field="any")
 
 
-TOOLS = tuple(
-    tool(
-        f"{verb}{thing.title()}", f"{verb} the {thing} of a station", city="string", days="integer"
-    )
-    for verb in ("measure", "predict", "archive", "compare")
-    for thing in ("rainfall", "temperature", "pollution", "humidity")
+TOOLS = (
+    *(
+        tool(
+            f"{verb}{thing.title()}",
+            f"{verb} the {thing} of a station",
+            city="string",
+            days="integer",
+        )
+        for verb in ("measure", "predict", "archive", "compare")
+        for thing in ("rainfall", "temperature", "pollution", "humidity")
+    ),
+    tool("createStation", "Create a station", city="string"),
+    tool("registerSensor", "Register a sensor", station_id="string", kind="string"),
+    tool("calibrateSensor", "Calibrate a sensor", sensor_id="string", offset="number"),
 )
 
 
@@ -49,6 +64,14 @@ def test_items_pass_all_gates_again_and_are_the_same_for_a_seed(seed: int) -> No
     assert len(items) == 12
     assert [check_item(one) for one in items] == [None] * 12
     assert [one.document() for one in items] == [one.document() for one in accepted(seed)]
+
+
+def test_queries_are_those_of_the_golden_file() -> None:
+    lines = []
+    for item in accepted(7, 60):
+        calls = "; ".join(f"{c.name} {json.dumps(dict(c.arguments))}" for c in item.calls)
+        lines.append(f"[{item.style}] {item.query}\n    {calls or list(item.ask)}")
+    assert_golden(GOLDEN, "\n".join(lines) + "\n")
 
 
 def test_all_styles_are_made() -> None:
@@ -84,8 +107,9 @@ def called(**arguments: object) -> tuple[GoldCall, ...]:
         ({"calls": called(city="Oslo", days="4")}, "misfit"),
         ({"calls": called(city="Oslo", days=4, hour=1)}, "misfit"),
         ({"calls": called(city="Rome", days=4)}, "literal_absent"),
+        ({"query": "Measure the rainfall in Oslo, year 4, days 9."}, "value_exchanged"),
         ({"query": "Sing: Oslo, 4."}, "intent_absent"),
-        ({"query": GOOD.query + " Also 77."}, "number_unused"),
+        ({"query": GOOD.query + " Also 77."}, "value_unused"),
         ({"style": "parallel"}, "answer_of_style"),
         ({"ask": ("days",)}, "wrong_ask"),
         ({"style": "irrelevance", "calls": ()}, "tool_fits"),
@@ -100,10 +124,11 @@ def test_planted_defects_are_refused(change: dict[str, object], reason: str) -> 
 
 
 def test_a_tool_that_runs_and_fails_refuses_the_item() -> None:
-    def fails(city: str, days: int) -> None:
+    @make_tool(name="measureRainfall")
+    def fails(city: str, days: int) -> int:
         raise LookupError(city, days)
 
-    refusal = check_item(GOOD, {"measureRainfall": fails})
+    refusal = asyncio.run(execution(GOOD, Toolbox(fails)))
     assert refusal is not None
     assert (refusal.gate, refusal.reason) == ("execution", "tool_failed")
 

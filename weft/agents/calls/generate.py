@@ -1,76 +1,157 @@
-"""The proposer `rules`: draws calls, writes queries from them, and keeps what passes the gates.
+"""Draws items, keeps what passes the gates, and bounds how many differ in their values only.
 
-Plain Python, not a workflow: one item takes less time than the engine takes for a node.
+Plain Python, not a workflow: one item takes less time than the engine takes for a node. Gates that
+wait for tools or models run side by side in `generate_checked`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from weft.agents.calls.catalogue import CallTool
+from weft.agents.calls.chains import chained, nested
 from weft.agents.calls.gates import CallRefusal, check_item
-from weft.agents.calls.item import STYLES, CallItem, GoldCall
-from weft.agents.calls.values import draw_value
-from weft.agents.calls.writing import write_query
+from weft.agents.calls.item import STYLES, CallItem
+from weft.agents.calls.styles import PROPOSERS, ItemDraws
 from weft.core.errors import InputError
 
 _TRIES: Final = 20
+_AHEAD: Final = 4
+"""Outcomes that may wait for an earlier one, in widths."""
 _DUPLICATE: Final = "duplicate"
+_ALL: Final = {**PROPOSERS, "nested": nested, "chained": chained}
+Outcome = tuple[CallItem, CallRefusal | str | None]
+"""An item with its refusal, `"duplicate"`, or None where it was accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class GenerateOptions:
-    """`styles`: weights by style; `per_skeleton`: most items that differ in their values only."""
+    """`styles`: weights by style; `per_skeleton`: most items that differ in their values only.
+
+    `offered`: the most tools of an item. `variants`: the share of tools, 0 to 1, that are shown
+    under a schema drawn from their own.
+    """
 
     n: int
     styles: Mapping[str, float] = field(default_factory=lambda: dict.fromkeys(STYLES, 1.0))
     seed: int = 0
     offered: int = 4
     per_skeleton: int = 2
+    variants: float = 0.0
 
 
-def generate(
-    tools: Sequence[CallTool], options: GenerateOptions
-) -> Iterator[tuple[CallItem, CallRefusal | str | None]]:
-    """Proposed items, each with its refusal, `"duplicate"`, or None where it was accepted.
+def proposals(tools: Sequence[CallTool], options: GenerateOptions) -> Iterator[CallItem]:
+    """Items that no gate has seen, at most 20 for each that is wanted.
+
+    Raises: `InputError` for unknown styles, or fewer than two usable tools.
+    """
+    rng = random.Random(f"calls-{options.seed}")  # noqa: S311 - not for secrets
+    draws = ItemDraws(tools, options.offered, options.variants, rng)
+    _check(options, draws.tools)
+    names, weights = list(options.styles), list(options.styles.values())
+    for _ in range(options.n * _TRIES):
+        item = _ALL[rng.choices(names, weights)[0]](draws)
+        if item is not None:
+            yield item
+
+
+def generate(tools: Sequence[CallTool], options: GenerateOptions) -> Iterator[Outcome]:
+    """Proposed items with what the gates `format` and `semantic` say of them.
 
     Ends after `n` accepted ones. The same tools and options give the same items.
 
     Raises: `InputError` for unknown styles, fewer than two usable tools, or where the tools
         give no more items.
     """
-    usable = [tool for tool in tools if _usable(tool)]
-    _check(options, usable)
-    rng = random.Random(f"calls-{options.seed}")  # noqa: S311 - not for secrets
-    fields: dict[str, list[CallTool]] = {}
-    for tool in usable:
-        fields.setdefault(tool.field, []).append(tool)
-    names, weights = list(options.styles), list(options.styles.values())
-    seen: Counter[object] = Counter()
-    accepted = 0
-    for _ in range(options.n * _TRIES):
-        if accepted == options.n:
+    accepted = _Accepted(options)
+    for item in proposals(tools, options):
+        yield item, accepted.judge(item, check_item(item))
+        if accepted.complete:
             return
-        style = rng.choices(names, weights)[0]
-        item = _propose(style, usable, fields, options.offered, rng)
-        if item is None:
-            continue
-        refusal: CallRefusal | str | None = check_item(item)
-        if refusal is None and seen[item.skeleton()] >= options.per_skeleton:
-            refusal = _DUPLICATE
-        if refusal is None:
-            seen[item.skeleton()] += 1
-            accepted += 1
-        yield item, refusal
-    if accepted < options.n:
-        raise InputError(
-            f"these tools gave {accepted} of {options.n} items",
-            hint="give more tools, or ask for fewer items",
-        )
+    accepted.finish()
+
+
+async def generate_checked(
+    attempts: Iterator[Awaitable[Outcome]], options: GenerateOptions, width: int
+) -> AsyncGenerator[Outcome, None]:
+    """The outcomes of `attempts` in their order, `width` of them at work at any time.
+
+    Ends after `n` accepted ones, and cancels those that are still at work. Raises: as `generate`,
+    and what an attempt raises.
+    """
+    accepted = _Accepted(options)
+    begun: deque[asyncio.Future[Outcome]] = deque()
+    try:
+        while True:
+            busy = {attempt for attempt in begun if not attempt.done()}
+            _begin(attempts, begun, busy, width)
+            if not begun:
+                break
+            if not begun[0].done():
+                await asyncio.wait(busy, return_when=asyncio.FIRST_COMPLETED)
+            while begun and begun[0].done():
+                item, refusal = begun.popleft().result()
+                yield item, accepted.judge(item, refusal)
+                if accepted.complete:
+                    return
+    finally:
+        for attempt in begun:
+            attempt.cancel()
+        if begun:
+            await asyncio.wait(begun)
+        for attempt in begun:  # one that failed after the end has nobody to tell
+            _ = attempt.cancelled() or attempt.exception()
+    accepted.finish()
+
+
+def _begin(
+    attempts: Iterator[Awaitable[Outcome]],
+    begun: deque[asyncio.Future[Outcome]],
+    busy: set[asyncio.Future[Outcome]],
+    width: int,
+) -> None:
+    """Begin attempts until `width` are at work; not too far ahead of the one that is due."""
+    while len(busy) < width and len(begun) < _AHEAD * width:
+        attempt = next(attempts, None)
+        if attempt is None:
+            return
+        begun.append(asyncio.ensure_future(attempt))
+        busy.add(begun[-1])
+
+
+class _Accepted:
+    """Counts accepted items and refuses those that an accepted one differs from in values only."""
+
+    def __init__(self, options: GenerateOptions) -> None:
+        self._options = options
+        self._seen: Counter[object] = Counter()
+        self._count = 0
+
+    @property
+    def complete(self) -> bool:
+        return self._count == self._options.n
+
+    def judge(self, item: CallItem, refusal: CallRefusal | str | None) -> CallRefusal | str | None:
+        if refusal is not None:
+            return refusal
+        skeleton = item.skeleton()
+        if self._seen[skeleton] >= self._options.per_skeleton:
+            return _DUPLICATE
+        self._seen[skeleton] += 1
+        self._count += 1
+        return None
+
+    def finish(self) -> None:
+        if not self.complete:
+            raise InputError(
+                f"these tools gave {self._count} of {self._options.n} items",
+                hint="give more tools, or ask for fewer items",
+            )
 
 
 def _check(options: GenerateOptions, usable: Sequence[CallTool]) -> None:
@@ -81,65 +162,4 @@ def _check(options: GenerateOptions, usable: Sequence[CallTool]) -> None:
     ):
         raise InputError("weights of styles must be at least 0, and one above", hint="simple=1")
     if len(usable) < 2:
-        raise InputError("fewer than two tools have required parameters of simple types")
-
-
-def _usable(tool: CallTool) -> bool:
-    rng = random.Random(0)  # noqa: S311 - not for secrets
-    values = [draw_value(name, tool.properties.get(name, {}), rng) for name in tool.required]
-    return bool(values) and None not in values
-
-
-def _propose(
-    style: str,
-    tools: Sequence[CallTool],
-    fields: Mapping[str, Sequence[CallTool]],
-    offered: int,
-    rng: random.Random,
-) -> CallItem | None:
-    tool = rng.choice(tools)
-    near = [one for one in fields[tool.field] if one.name != tool.name]
-    others = rng.sample(near, min(offered - 1, len(near)))
-    called, shown = [tool], [tool, *others]
-    if style in {"simple", "parallel", "missing"}:
-        shown = [tool]
-    if style == "parallel":
-        called = [tool] * rng.randint(2, 3)
-    if style == "parallel_multiple":
-        called = [tool, *others[:1]]
-    if style == "irrelevance":
-        shown = others
-    if (style != "simple" and not shown) or (style == "multiple" and not others):
-        return None
-    rng.shuffle(shown)
-    drawn = [(one, _arguments(one, rng)) for one in called]
-    ask: tuple[str, ...] = ()
-    if style == "missing":
-        ask = (rng.choice(tool.required),)
-        drawn = [(tool, {k: v for k, v in drawn[0][1].items() if k not in ask})]
-    calls = (
-        () if style in {"irrelevance", "missing"} else tuple(GoldCall(t.name, a) for t, a in drawn)
-    )
-    return CallItem(write_query(drawn, rng), tuple(shown), calls, style, _why(style, ask), ask)
-
-
-def _arguments(tool: CallTool, rng: random.Random) -> dict[str, Any]:
-    given = {}
-    for name, schema in tool.properties.items():
-        if name in tool.required or rng.random() < 0.3:
-            value = draw_value(name, schema, rng)
-            if value is not None:
-                given[name] = value
-    return given
-
-
-def _why(style: str, ask: tuple[str, ...]) -> str:
-    if ask:
-        return f"the query does not say {ask[0]}, which the tool requires"
-    return {
-        "simple": "the one tool offered fits",
-        "multiple": "one of the tools offered fits",
-        "parallel": "one tool is called for each request",
-        "parallel_multiple": "each request has a tool of its own",
-        "irrelevance": "the tool that the query asks for is not offered",
-    }[style]
+        raise InputError("fewer than two tools have required parameters of known types")
