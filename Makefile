@@ -95,4 +95,4 @@ constraints: setup  ## rewrite constraints.txt from what is installed now
 	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu//' > constraints.txt
 
 clean:
-	rm -rf $(VENV) site .venv-peers .venv-prefect .venv-llama out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) site .venv-peers .venv-prefect .venv-graphbit .venv-llama out .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -27,7 +27,7 @@ class ScriptedServer:
         class Handler(_Handler):
             scripted = self
 
-        self._server = ThreadingHTTPServer(address, Handler)
+        self._server = _Server(address, Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     @property
@@ -44,6 +44,15 @@ class ScriptedServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+    def whole(self, body: dict[str, Any]) -> dict[str, Any]:
+        """An answer that is not streamed; counted as `events` counts it."""
+        written, _, used = self.events(body)
+        delta = written["choices"][0]["delta"]
+        message = {"role": "assistant", "content": delta["content"]}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        made = {"id": "scripted", "object": "chat.completion", "created": 0, "model": MODEL}
+        return {**made, "choices": [choice], "usage": used["usage"]}
 
     def events(self, body: dict[str, Any]) -> list[dict[str, Any]]:
         """The chunks of one streamed answer, the usage last; counts them."""
@@ -62,6 +71,10 @@ class ScriptedServer:
         ]
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128  # with five, ten clients at once wait a second to connect again
+
+
 class _Handler(BaseHTTPRequestHandler):
     scripted: ScriptedServer
     protocol_version = "HTTP/1.1"
@@ -78,6 +91,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if not body.get("stream"):
+            self._send(200, "application/json", json.dumps(self.scripted.whole(body)))
+            return
         lines = [json.dumps(event) for event in self.scripted.events(body)]
         text = "".join(f"data: {line}\n\n" for line in [*lines, "[DONE]"])
         self._send(200, "text/event-stream", text)

@@ -65,6 +65,10 @@ _BARE: dict[tuple[str, ...], tuple[int, str]] = {
     ("doctor", "--json"): (1, _LOCAL),
     ("init", "new"): (0, "workflow.yaml"),
     ("generate-calls", "--tools", "one.jsonl", "--out", "calls.jsonl"): (2, "tool"),
+    ("write", "hi", "--tools", "tools.py", "--out", "new.yaml", "--model", "local:./model"): (
+        1,
+        _LOCAL,
+    ),
     ("optimise", "plain.yaml", "--data", "one.jsonl", "--metric", "exact"): (2, "effect"),
     ("check", "plain.yaml"): (0, ""),
     ("check", "local.yaml"): (0, ""),
@@ -86,6 +90,7 @@ _BARE: dict[tuple[str, ...], tuple[int, str]] = {
     ("resume", "a"): (0, "has succeeded"),
     ("replay", "a"): (0, "identical"),
     ("diff", "a", "b"): (0, ""),
+    ("regroup", "a"): (0, "join"),
     ("simulate", "a"): (0, ""),
     ("answer", "a", "b", "1"): (2, ""),
     ("signal", "a", "b", "--value", "1"): (2, ""),

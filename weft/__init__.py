@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from weft.optimisation.optimise import optimise, optimise_sync
     from weft.optimisation.result import StudyResult
     from weft.planner.grammar.limits import GrammarLimits
+    from weft.planner.rehearsal.options import RehearsalOptions
     from weft.reasoning.code.sandbox.request import SandboxLimits
     from weft.reasoning.code.sandbox.sandbox import CodeSandbox
     from weft.reasoning.options import ThinkOptions
@@ -92,6 +93,7 @@ _NAMES = {
     "weft.optimisation.optimise": "optimise optimise_sync",
     "weft.optimisation.result": "StudyResult",
     "weft.planner.grammar.limits": "GrammarLimits",
+    "weft.planner.rehearsal.options": "RehearsalOptions",
     "weft.reasoning.code.sandbox.request": "SandboxLimits",
     "weft.reasoning.code.sandbox.sandbox": "CodeSandbox",
     "weft.reasoning.options": "ThinkOptions",
@@ -148,6 +150,7 @@ __all__ = [
     "PendingQuestion",
     "Question",
     "Ray",
+    "RehearsalOptions",
     "ReusingTools",
     "RunStream",
     "SandboxLimits",

@@ -1,8 +1,4 @@
-"""200 bad items of ten kinds: which gate catches which. Each gate sees each item by itself.
-
-`exchanged_values` is there to be missed: the semantic gate reads whether a value is said, not for
-which parameter.
-"""
+"""200 bad items of ten kinds: which gate catches which. Each gate sees each item by itself."""
 
 from __future__ import annotations
 
@@ -214,10 +210,6 @@ KINDS: Final[Mapping[str, tuple[Sequence[str], Spoil]]] = {
     "exchanged_values": (_ONE, _exchanged_values),
 }
 TARGETS: Final = (
-    *(
-        Target(kind, "any", "refused", 0.9)
-        for kind in KINDS
-        if kind not in {"exchanged_values", "lost_call"}
-    ),
+    *(Target(kind, "any", "refused", 0.9) for kind in KINDS if kind != "lost_call"),
     Target("good_items", "any", "refused", 0.0, at_most=True),
 )

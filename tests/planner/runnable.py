@@ -175,10 +175,23 @@ def _true(condition: StepCondition, names: Mapping[Any, Any]) -> bool:
 _WORDS = ("tea", "$3", 'a "quote"', "{{ x }}", "è ✓", "two\nlines", "")
 
 
-def plans(*, most: int = 8, conditions: bool = True) -> st.SearchStrategy[Plan]:
-    """Plans over `SPECS`: see `random_plan`."""
+def plans(
+    *, most: int = 8, conditions: bool = True, ordered: bool = False
+) -> st.SearchStrategy[Plan]:
+    """Plans over `SPECS`: see `random_plan`. `ordered`: steps also wait for others with `after`."""
     chance = st.randoms(use_true_random=False)
-    return st.builds(random_plan, chance, st.integers(1, most), st.just(conditions))
+    made = st.builds(random_plan, chance, st.integers(1, most), st.just(conditions))
+    return st.builds(_ordered, made, chance) if ordered else made
+
+
+def _ordered(plan: Plan, chance: random.Random) -> Plan:
+    """`plan`, in which some steps wait for others that they do not refer to."""
+    steps = []
+    for step in plan.steps:
+        others = [each.number for each in steps if each.number not in step.sources]
+        waits = chance.sample(others, min(len(others), chance.choice((0, 0, 1, 2))))
+        steps.append(replace(step, after=tuple(sorted(waits))))
+    return replace(plan, steps=tuple(steps))
 
 
 def random_plan(chance: random.Random, steps: int = 8, conditions: bool = True) -> Plan:

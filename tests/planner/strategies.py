@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -64,8 +65,9 @@ SCHEMAS = st.recursive(
 
 @st.composite
 def registries(draw: st.DrawFn) -> tuple[ToolSpec, ...]:
-    """One to five tools with parameters and results of any shape."""
+    """One to five tools with parameters and results of any shape; all declare facts, or none."""
     names = draw(st.lists(NAMES | st.just("a.b-c/d"), min_size=1, max_size=5, unique=True))
+    makes = draw(st.sampled_from([(), ("done",)]))
     return tuple(
         ToolSpec(
             name,
@@ -74,6 +76,7 @@ def registries(draw: st.DrawFn) -> tuple[ToolSpec, ...]:
             if draw(st.booleans())
             else {"type": "object", "properties": {}},
             draw(st.none() | SCHEMAS),
+            makes=makes,
         )
         for name in names
     )
@@ -153,7 +156,11 @@ def plans(draw: st.DrawFn, tools: tuple[ToolSpec, ...], most: int = 5) -> Plan:
     steps: list[PlanStep] = []
     for number in range(1, draw(st.integers(0, most)) + 1):
         tool = draw(st.sampled_from(tools))
-        steps.append(draw(_steps(tool, number, known)))
+        step = draw(_steps(tool, number, known))
+        if known and any(each.makes for each in tools):
+            waits = draw(st.sets(st.sampled_from(list(known)), max_size=3))
+            step = replace(step, after=tuple(sorted(waits)))
+        steps.append(step)
         known[number] = array_of(tool.result) if steps[-1].over else tool.result
     everything = [ref for source, schema in known.items() for ref, _ in places(source, schema)]
     results = draw(st.lists(st.sampled_from(everything), max_size=3)) if everything else []
@@ -234,6 +241,7 @@ def any_plans(draw: st.DrawFn) -> Plan:
             draw(st.none() | _REFS),
             draw(st.none() | _CONDITIONS),
             draw(THOUGHTS),
+            after=tuple(sorted(draw(st.sets(st.integers(0, 99), max_size=3)))),
         )
         for number in numbers
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -32,7 +33,7 @@ def statuses(result: RunResult) -> dict[str, str]:
 ADD = PlanStep(1, "add", {"a": 1, "b": 2})
 
 
-@given(plans(), st.integers(0, 1000))
+@given(plans(ordered=True), st.integers(0, 1000))
 def test_a_plan_comes_to_what_plain_python_comes_to(plan: Plan, seed: int) -> None:
     tools = ComputingTools(seed)
     result = run(plan, tools)
@@ -56,7 +57,32 @@ def test_a_hundred_orders_of_completion_give_one_answer(plan: Plan) -> None:
     assert all(answer == answers[0] for answer in answers)
 
 
-@given(plans(), st.data())
+@given(plans(ordered=True), st.integers(0, 1000))
+def test_a_step_starts_after_those_that_it_waits_for(plan: Plan, seed: int) -> None:
+    waiting = {step.number: step.after for step in plan.steps}
+    ended: list[int] = []
+
+    async def call(_: NodeContext, step: PlanStep, arguments: Mapping[str, Any]) -> Any:
+        assert set(waiting[step.number]) <= {*ended}
+        await asyncio.sleep((seed * step.number) % 7)
+        if step.over is None:
+            ended.append(step.number)
+        return compute(step.tool, arguments)
+
+    single = replace(plan, steps=tuple(replace(s, after=_calls(plan, s.after)) for s in plan.steps))
+    waiting = {step.number: step.after for step in single.steps}
+    sources = {step.number: NodeId(f"s{step.number}") for step in single.steps}
+    nodes = [step_node(step, call, sources[step.number], sources) for step in single.steps]
+    result = FakeClock().run(Run(Graph("plan", tuple(nodes))).wait())
+    assert result.status == "succeeded"
+
+
+def _calls(plan: Plan, numbers: tuple[int, ...]) -> tuple[int, ...]:
+    """Those of `numbers` that are steps with one call."""
+    return tuple(s.number for s in plan.steps if s.number in numbers and s.over is None)
+
+
+@given(plans(ordered=True), st.data())
 def test_a_failed_call_blocks_its_cone_and_nothing_else(plan: Plan, data: st.DataObject) -> None:
     calls = sorted(set(evaluate(plan).calls))
     if not calls:

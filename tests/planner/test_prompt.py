@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,13 @@ from weft.core.errors import Failure
 from weft.core.values import Message, ToolSpec
 from weft.planner.plan import PlanStep, Ref
 from weft.planner.progress import BlockedStep, FailedStep, FinishedStep, PlanProgress
-from weft.planner.prompt import EXAMPLES, PLAN_PROMPT_VERSION, plan_messages, tools_section
+from weft.planner.prompt import (
+    EXAMPLES,
+    PLAN_PROMPT_VERSION,
+    PlanWorld,
+    plan_messages,
+    tools_section,
+)
 from weft.planner.signature import signature, type_text
 from weft.planner.text.reader import read
 from weft.planner.text.writer import write
@@ -43,6 +51,22 @@ def test_the_prompts_are_those_of_the_golden_files(
     """Changed on purpose? Then the version changes too, and with it the names of the files."""
     messages = plan_messages(QUESTION, SHOP, previous=previous)
     assert_golden(GOLDEN / f"{PLAN_PROMPT_VERSION}_{name}.txt", shown(messages))
+
+
+def test_the_prompt_of_a_plan_that_is_rehearsed_has_the_world() -> None:
+    tools = [replace(SHOP[0], needs=("open({item})",), makes=("known({item})",), fill=True)]
+    facts = ("open(tea)", 'open("green tea")')
+    messages = plan_messages(QUESTION, tools, world=PlanWorld(facts, ("known(tea)",)))
+    assert_golden(GOLDEN / f"{PLAN_PROMPT_VERSION}_world.txt", messages[-1].content)
+
+
+def test_the_facts_in_a_prompt_are_bounded() -> None:
+    facts = tuple(f"fact_number({number})" for number in range(10_000))
+    content = plan_messages(QUESTION, SHOP, world=PlanWorld(facts))[-1].content
+    assert len(content) < 10_000
+    left = re.search(r"fact_number\((\d+)\), and ([\d,]+) more\n", content)
+    assert left is not None
+    assert int(left[1]) + 1 + int(left[2].replace(",", "")) == 10_000
 
 
 def test_the_examples_are_plans_over_their_tools() -> None:

@@ -219,6 +219,20 @@ def test_conditions(condition: str, read_as: StepCondition) -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "after"),
+    [
+        ("f() after $1", (1,)),
+        ("f() after $2,$1 , ${2}  # why", (1, 2)),
+        ('f() for each $1 if $2 == "after $9" after $2', (2,)),
+        ("f() if $1 after $1", (1,)),
+        ('f(a="x after $1")', ()),
+    ],
+)
+def test_orders(written: str, after: tuple[int, ...]) -> None:
+    assert read(f"3. {written}\n4. join()").steps[0].after == after
+
+
+@pytest.mark.parametrize(
     "written",
     [
         '1) price(item = "tea" , )',
@@ -295,6 +309,12 @@ def test_names_that_are_not_plain_are_quoted() -> None:
         ('1. warn(text="a") for each [1]\n', (1, 28), "a reference is expected"),
         ('1. warn(text="a") if $1 == $2\n', (1, 28), "with a literal"),
         ('1. warn(text="a") if $1 > 3 and $2\n', (1, 29), "after the call stands 'and $2'"),
+        ('1. warn(text="a") after\n', (1, 24), "a reference is expected"),
+        ('1. warn(text="a") after $1.x\n', (1, 25), "`after` takes whole steps"),
+        ('1. warn(text="a") after $item\n', (1, 25), "`after` takes whole steps"),
+        ('1. warn(text="a") after $1\n', (1, 19), "$1 is not there yet"),
+        ('1. warn(text="a") after $0\n', (1, 19), "there is no step 0"),
+        ('1. warn(text="a") afterwards $0\n', (1, 19), "after the call stands"),
         ('1. warn(text="a"); 2. warn(text="b")\n', (1, 18), "after the call stands"),
         ('1. warn(text=["a"\n  1])\n', (2, 3), "a comma or ] is expected"),
         ('1. join("done")', (1, 9), "references to steps only"),

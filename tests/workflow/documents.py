@@ -32,6 +32,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
         "inputs": {name: draw(schemas) for name in inputs},
         "models": {name: draw(_models) for name in models},
         "tools": {name: draw(_tools) for name in tools},
+        "state": draw(st.dictionaries(names, _fields, max_size=2)),
         "run": draw(_runs(models)),
         "optimise": draw(_knobs(models, list(nodes))),
         "nodes": nodes,
@@ -44,6 +45,16 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
     return {key: value for key, value in document.items() if value or key in ("nodes", "outputs")}
 
 
+_fields = st.sampled_from(
+    [
+        "string",
+        ["integer"],
+        {"type": ["string"], "reduce": "append"},
+        {"type": {"type": "array", "items": {"type": "object"}}, "initial": [{}]},
+        {"type": "number", "initial": 2, "reduce": "max"},
+        {"type": "object", "reduce": "merge"},
+    ]
+)
 _models = st.sampled_from(
     [
         "local:tiny",

@@ -20,6 +20,7 @@ from weft.core.values import JsonSchema
 from weft.engine import Graph, Node, NodeFn, Run, RunOptions, RunResult
 from weft.planner.grammar.limits import Constrain, GrammarLimits
 from weft.planner.plan import Plan, PlanStep, Ref, renumber_ref, renumber_step
+from weft.planner.rehearsal.options import RehearsalOptions
 from weft.planner.text.writer import write_step
 
 
@@ -93,6 +94,8 @@ class AgentOptions:
     extra_body    further fields of each request, for servers
     thinking_tokens  of the thought before each answer, on top of `max_tokens`: see `Sampling`
     catalogue     which of its tools it offers to its model; None: all of them
+    rehearsal     the facts with which its plans are rehearsed before their first call; None: they
+                  are not
 
     Raises: `ValueError` when a number is out of range.
     """
@@ -118,6 +121,7 @@ class AgentOptions:
     extra_body: Mapping[str, Any] | None = None
     thinking_tokens: int | None = None
     catalogue: CatalogueOptions | None = None
+    rehearsal: RehearsalOptions | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("rounds", 1), ("calls", 0), ("temperature", 0), ("max_tokens", 1)):

@@ -90,7 +90,7 @@ app = application(
         *("ask", "think", "eval", "optimise"),
         *("serve", "ps", "stop", "gateway", "mcp", "ui", "plan-serve"),
         *("train-drafter", "export-drafter", "train-diffusion", "train-planner", "train-router"),
-        *("generate-calls",),
+        *("generate-calls", "regroup", "write"),
         *("check", "decoders", "doctor", "graph", "init", "schema", "version"),
         *("model", "runs", "conversations", "cluster"),
     ),

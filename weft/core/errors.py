@@ -16,6 +16,7 @@ WeftError                    stage, node, retryable, hint
 │   ├── DeadlineExceeded     the run's deadline passed
 │   ├── BudgetExceeded       tokens, seconds or money are spent
 │   ├── JoinUnsatisfied      too few branches succeeded
+│   ├── ExpectationFailed    a value is not what its node expects of it
 │   ├── LoopLimit            a loop reached its bound without its condition
 │   ├── RecursionLimit       a workflow would run inside itself more often than it may
 │   ├── NodeLimit            the run would have more nodes than it may
@@ -77,8 +78,8 @@ __all__ = [
     "AgentError", "BreakerOpen", "BudgetExceeded", "BuildError", "Cancelled", "CapabilityError",
     "CassetteMiss", "ClusterError", "ContentMismatch", "ContentNotFound", "ContentTooLarge",
     "ContextLengthExceeded", "CycleError", "DeadlineExceeded", "DuplicateName", "EffectUnknown",
-    "EngineMissing", "Failure", "InputError", "InternalError", "JoinError", "JoinUnsatisfied",
-    "LoopLimit", "MachineBusy", "ModelBreakerOpen", "ModelError", "ModelNotFound",
+    "EngineMissing", "ExpectationFailed", "Failure", "InputError", "InternalError", "JoinError",
+    "JoinUnsatisfied", "LoopLimit", "MachineBusy", "ModelBreakerOpen", "ModelError", "ModelNotFound",
     "ModelOutputError", "ModelOverloaded", "ModelRequestError", "ModelTimeout", "ModelUnavailable",
     "NodeFailed", "NodeLimit", "NodeTimeout", "NotDone", "OutputTruncated", "PlacementError",
     "PlanError", "ReasoningError", "RecursionLimit", "RouteError", "RunBusy", "RunError",
@@ -242,6 +243,10 @@ class BudgetExceeded(RunError):
 
 class JoinUnsatisfied(RunError):
     """Too few branches of a join succeeded."""
+
+
+class ExpectationFailed(RunError):
+    """A value is not what its node expects of it (`expect`, or `accept` of a growing map)."""
 
 
 class LoopLimit(RunError):

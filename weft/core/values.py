@@ -73,7 +73,10 @@ class ToolSpec:
     once         it must not be repeated, even if it is unknown whether it was carried out
     unknown      the tool does not declare it
 
-    `approve`: calls may need a person's approval; a rule of the tool may exempt some.
+    `approve`: calls may need a person's approval; a rule of the tool may exempt some. `needs` are
+    the facts that have to hold before a call, such as `at({room})`, and `makes` those that hold
+    after it, such as `open({door})` or `not at(*)`: see `weft.planner.rehearsal`, which may add
+    calls of a tool with `fill` to a plan.
 
     Raises: `ValueError` for a pure tool with an effect.
     """
@@ -87,6 +90,9 @@ class ToolSpec:
     version: str = ""
     effect: Effect = "unknown"
     approve: bool = False
+    needs: tuple[str, ...] = ()
+    makes: tuple[str, ...] = ()
+    fill: bool = False
 
     def __post_init__(self) -> None:
         if self.pure and self.effect == "unknown":

@@ -102,7 +102,7 @@ def _plain(value: Value) -> Any:
 __all__ = ["Places", "PlanLimits", "check", "check_results", "check_step"]
 
 Places = Mapping[str, tuple[int, int]]
-"""Line and column of the parts of a step: "tool", "for", "if", and each argument as "=name"."""
+"""Line and column of the parts of a step: "tool", "for", "if", "after", arguments as "=name"."""
 
 _ORDERED: Final[JsonSchema] = {"type": ["number", "string"]}
 _QUOTED_REF: Final = re.compile(r"\s*\$\{?(?:[0-9]+|item|index)\b\S*\s*")
@@ -216,6 +216,9 @@ class _StepCheck:
         if step.when is not None:
             with _place(step, "if", self._places):
                 self._condition(step.when)
+        for number in step.after:
+            with _place(step, "after", self._places):
+                self._scope.outside(Ref(number), "after")
         for name, value in step.arguments.items():
             with _place(step, f"={name}", self._places):
                 self._argument(name, value)

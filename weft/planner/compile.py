@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -142,20 +142,22 @@ def step_node(
     """
     over = step.over
     if over is None:
-        edges = _edges(step.needs, sources)
+        edges = _edges(step, sources)
         return Node(node, _once(step, call), edges, policy=policy, kind="tool")
     work = _for_each(step, over, call, policy, max_items)
     around = Policy(on_failure=policy.on_failure)
     if over.path or not isinstance(over.source, int) or over.source not in streams:
-        return Node(node, work, _edges(step.needs, sources), policy=around, kind="map")
-    whole = replace(step, over=None).needs
+        return Node(node, work, _edges(step, sources), policy=around, kind="map")
     items = Edge(_source(over.source, sources), _OVER, stream=True)
-    edges = (*_edges(whole, sources), items)
+    edges = (*_edges(replace(step, over=None), sources), items)
     return Node(node, work, edges, policy=around, kind="map")
 
 
-def _edges(numbers: Iterable[int], sources: Mapping[int, NodeId]) -> tuple[Edge, ...]:
-    return tuple(Edge(_source(number, sources), f"s{number}") for number in numbers)
+def _edges(step: PlanStep, sources: Mapping[int, NodeId]) -> tuple[Edge, ...]:
+    """The results that the step uses, and then the steps that it only waits for."""
+    used = [Edge(_source(number, sources), f"s{number}") for number in step.sources]
+    waited = [Edge(_source(n, sources)) for n in step.after if n not in step.sources]
+    return (*used, *waited)
 
 
 def _source(number: int, sources: Mapping[int, NodeId]) -> NodeId:
@@ -169,7 +171,7 @@ def _source(number: int, sources: Mapping[int, NodeId]) -> NodeId:
 
 def _results(step: PlanStep, inputs: Inputs) -> dict[int | Here, Any]:
     """The inputs of a step's node, by step number."""
-    return {number: inputs[f"s{number}"] for number in step.needs if f"s{number}" in inputs}
+    return {number: inputs[f"s{number}"] for number in step.sources if f"s{number}" in inputs}
 
 
 def _once(step: PlanStep, call: Call) -> NodeFn:

@@ -54,7 +54,8 @@ class PlanStep:
 
     `over`: the list whose items the call is repeated for; arguments may use `$item` and `$index`.
     `when`: if it is false, the step and the steps that refer to it are skipped. `thought`: the text
-    before it; `line`: its line in the text, from 1.
+    before it; `line`: its line in the text, from 1. `after`: the numbers of steps that have to
+    succeed before it, although it does not refer to them; each once, ascending.
     """
 
     number: int
@@ -64,6 +65,7 @@ class PlanStep:
     when: StepCondition | None = None
     thought: str = ""
     line: int = field(default=1, compare=False)
+    after: tuple[int, ...] = ()
 
     @property
     def refs(self) -> tuple[Ref, ...]:
@@ -74,9 +76,14 @@ class PlanStep:
         return tuple(found)
 
     @property
-    def needs(self) -> tuple[int, ...]:
+    def sources(self) -> tuple[int, ...]:
         """The numbers of the steps it refers to, each once, ascending."""
         return tuple(sorted({ref.source for ref in self.refs if isinstance(ref.source, int)}))
+
+    @property
+    def needs(self) -> tuple[int, ...]:
+        """The numbers of the steps that it refers to or waits for, each once, ascending."""
+        return tuple(sorted({*self.sources, *self.after}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +147,7 @@ def renumber_step(step: PlanStep, numbers: Mapping[int, int]) -> PlanStep:
         arguments=arguments,
         over=None if step.over is None else renumber_ref(step.over, numbers),
         when=None if when is None else replace(when, ref=renumber_ref(when.ref, numbers)),
+        after=tuple(sorted({numbers.get(number, number) for number in step.after})),
     )
 
 

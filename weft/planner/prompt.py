@@ -90,6 +90,14 @@ EXAMPLES: Final = (
 """The examples before the question."""
 
 
+@dataclass(frozen=True, slots=True)
+class PlanWorld:
+    """What holds before a plan, and what is to hold after it, as texts of facts."""
+
+    facts: tuple[str, ...] = ()
+    goals: tuple[str, ...] = ()
+
+
 PLAN_PROMPT_VERSION: Final = "plan-1"
 
 _DESCRIPTION: Final = 240
@@ -97,6 +105,7 @@ _PARAMETER: Final = 120
 _STEP: Final = 400
 _REASON: Final = 300
 _THOUGHT: Final = 1000
+_FACTS: Final = 8000
 
 _RULES: Final = """\
 You write a plan of tool calls that answers a question. A call begins as soon as the results it \
@@ -129,11 +138,12 @@ def plan_messages(
     previous: PlanProgress | None = None,
     examples: Sequence[PlanExample] = EXAMPLES,
     instructions: str = "",
+    world: PlanWorld | None = None,
 ) -> tuple[Message, ...]:
     """The messages that ask for a plan, or, after `previous` rounds, for the rest of one.
 
     The parts that do not depend on the question come first, for the server's prefix cache.
-    `instructions` are added to the rules.
+    `instructions` are added to the rules. `world`: what the plan is rehearsed with.
     """
     rules = "\n\n".join(part for part in (_RULES, instructions.strip()) if part)
     messages = [Message("system", rules)]
@@ -141,6 +151,8 @@ def plan_messages(
         messages.append(Message("user", _task(example.question, example.tools)))
         messages.append(Message("assistant", example.plan.rstrip("\n")))
     task = _task(question, tools)
+    if world is not None:
+        task = "\n\n".join((task, *world_section(world)))
     if previous is not None:
         task = "\n\n".join((task, progress_section(previous)))
     return (*messages, Message("user", task))
@@ -156,6 +168,28 @@ def _task(question: str, tools: Sequence[ToolSpec]) -> str:
     return f"Tools:\n{there}\n\nQuestion: {question.strip()}"
 
 
+_WORLD: Final = (
+    "These facts hold, and no others:\n{facts}\n\n"
+    "Each call needs facts and makes others. `after $1` behind a call makes it wait for step 1 "
+    "without its result. Give values, no references, to parameters that facts name."
+)
+
+
+def world_section(world: PlanWorld) -> Iterator[str]:
+    """The facts that a plan is rehearsed with, and its goals."""
+    shown, left = list[str](), _FACTS
+    for fact in world.facts:
+        left -= len(fact) + 2
+        if left < 0:
+            break
+        shown.append(fact)
+    more = len(world.facts) - len(shown)
+    facts = f"{', '.join(shown) or 'none'}{f', and {more:,} more' if more else ''}"
+    yield _WORLD.format(facts=facts)
+    if world.goals:
+        yield f"After the plan these have to hold: {', '.join(world.goals)}"
+
+
 def _lines_of(tool: ToolSpec) -> Iterator[str]:
     yield signature(tool)
     if description := one_line(tool.description, _DESCRIPTION):
@@ -164,6 +198,11 @@ def _lines_of(tool: ToolSpec) -> Iterator[str]:
         meaning = schema.get("description") if schema is not None else None
         if isinstance(meaning, str) and (meaning := one_line(meaning, _PARAMETER)):
             yield f"  {parameter_name(name)}: {meaning}"
+    for word, facts in (("needs", tool.needs), ("makes", tool.makes)):
+        if facts:
+            yield f"  {word} {', '.join(facts)}"
+    if tool.fill:
+        yield "  may be left out: it is filled in where a later call needs it"
 
 
 def progress_section(previous: PlanProgress) -> str:

@@ -17,7 +17,7 @@ from evals.engine.cases import Case
 
 Program = Callable[[], Awaitable[None]] | Callable[[], None]
 Build = Callable[[str, Case, Path], Program]
-Home = Literal["weft", "peers", "prefect"]
+Home = Literal["weft", "peers", "prefect", "graphbit"]
 
 
 class Unsupported(Exception):

@@ -158,6 +158,25 @@ def test_outcomes_keep_their_order_and_no_more_than_width_are_at_work(
     assert working == 0
 
 
+def test_a_slow_attempt_does_not_hold_up_those_behind_it() -> None:
+    async def run() -> list[str]:
+        release, begun = asyncio.Event(), []
+
+        async def attempt(number: int) -> Outcome:
+            begun.append(number)
+            if number == 0:
+                await release.wait()
+            elif number == 5:
+                release.set()
+            return dataclasses.replace(CHAIN, query=str(number)), None
+
+        found = await _all((attempt(number) for number in range(9)), 6, 2)
+        assert begun[:6] == [0, 1, 2, 3, 4, 5]
+        return [item.query for item, _ in found]
+
+    assert asyncio.run(run()) == ["0", "1", "2", "3", "4", "5"]
+
+
 def test_an_attempt_that_raises_cancels_the_others() -> None:
     stopped: list[str] = []
 

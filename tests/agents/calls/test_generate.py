@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.golden_files import assert_golden
 from weft.agents.calls import (
     STYLES,
     CallItem,
@@ -26,6 +27,8 @@ from weft.agents.calls import (
 from weft.agents.tools import Toolbox
 from weft.agents.tools import tool as make_tool
 from weft.errors import InputError
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "agents" / "generated_calls.txt"
 
 
 def tool(name: str, description: str, **types: str) -> CallTool:
@@ -63,6 +66,14 @@ def test_items_pass_all_gates_again_and_are_the_same_for_a_seed(seed: int) -> No
     assert [one.document() for one in items] == [one.document() for one in accepted(seed)]
 
 
+def test_queries_are_those_of_the_golden_file() -> None:
+    lines = []
+    for item in accepted(7, 60):
+        calls = "; ".join(f"{c.name} {json.dumps(dict(c.arguments))}" for c in item.calls)
+        lines.append(f"[{item.style}] {item.query}\n    {calls or list(item.ask)}")
+    assert_golden(GOLDEN, "\n".join(lines) + "\n")
+
+
 def test_all_styles_are_made() -> None:
     assert {one.style for one in accepted(1, 60)} == set(STYLES)
 
@@ -96,6 +107,7 @@ def called(**arguments: object) -> tuple[GoldCall, ...]:
         ({"calls": called(city="Oslo", days="4")}, "misfit"),
         ({"calls": called(city="Oslo", days=4, hour=1)}, "misfit"),
         ({"calls": called(city="Rome", days=4)}, "literal_absent"),
+        ({"query": "Measure the rainfall in Oslo, year 4, days 9."}, "value_exchanged"),
         ({"query": "Sing: Oslo, 4."}, "intent_absent"),
         ({"query": GOOD.query + " Also 77."}, "value_unused"),
         ({"style": "parallel"}, "answer_of_style"),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from weft.agents.calls.dates import dates_in, spoken
 from weft.agents.calls.kinds import default_of, examples, kind_of, words_of
 from weft.agents.calls.phrases import phrase, state, write_value
-from weft.agents.calls.reading import names_in, number_words, numbers_in, says
+from weft.agents.calls.reading import named_numbers, names_in, number_words, numbers_in, says
 from weft.agents.calls.values import ValueSource
 
 SCHEMAS: dict[str, dict[str, Any]] = {
@@ -165,6 +165,20 @@ def test_names_are_quoted_or_capitalised_inside_a_sentence() -> None:
 def test_no_text_breaks_the_reader(query: str, value: str) -> None:
     for wanted in (value, 3, -1.5, True, [value], {"a": value}, None):
         assert isinstance(says(query, "name", {"type": "string"}, wanted), bool)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("a base of 10 and a height of 5", [10]),
+        ("base=10, height 5", [10]),
+        ("with 10 as the base and 5 as the height", [10]),
+        ("the base is 1,500 cm", [1500]),
+        ("10 and 5", []),
+    ],
+)
+def test_numbers_by_name(query: str, found: list[float]) -> None:
+    assert [max(one.readings) for one in named_numbers(query, "base")] == found
 
 
 @pytest.mark.parametrize("name", ["startDate", "start_date", "start.date"])

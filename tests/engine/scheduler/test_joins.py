@@ -70,6 +70,29 @@ def test_an_input_left_out_on_purpose_leaves_the_node_out_too() -> None:
     assert played.result.status == "succeeded"
 
 
+def optional(name: str, *sources: str) -> Node:
+    """A node that needs `a`, and takes `sources` where they have a value."""
+    edges = (Edge(NodeId(source), source, optional=source != "a") for source in ("a", *sources))
+    return Node(NodeId(name), echo, tuple(edges))
+
+
+@pytest.mark.parametrize("gone_s", [1, 3])
+def test_an_optional_input_left_out_is_waited_for_and_has_no_value(gone_s: float) -> None:
+    played = play(
+        node("a", after(2, "A")), node("gone", after(gone_s, Skip())), optional("next", "gone")
+    )
+    assert played.value("next") == {"a": "A", "gone": None}
+    assert played.started_s("next") == max(2, gone_s)
+
+
+def test_an_optional_input_that_failed_and_one_needed_twice_count_as_ever() -> None:
+    bad = play(node("a", after(1, "A")), node("bad", fail(BOOM, 2)), optional("next", "bad"))
+    assert bad.error("next") == "Upstream"
+    twice = Node(NodeId("next"), echo, (Edge(NodeId("a"), "x", optional=True), Edge(NodeId("a"))))
+    both = play(node("a", LEFT_OUT), twice)
+    assert both.statuses == {"a": "skipped", "next": "skipped"}
+
+
 @pytest.mark.parametrize(("gone_s", "bad_s"), [(1, 2), (2, 1)])
 def test_a_failed_input_counts_more_than_one_left_out_whatever_the_order(
     gone_s: float, bad_s: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -218,3 +219,29 @@ def test_items_that_need_not_be_alike_are_told_apart() -> None:
     assert not grammar.holds("2. say(text=$1[3])\n")
     assert grammar.holds("2. join($1[2])")
     assert not grammar.holds("2. join($1[3])")
+
+
+FACTS = tuple(replace(tool, makes=("done",)) for tool in TOOLS)
+
+
+def test_only_with_tools_that_declare_facts_a_step_waits_for_others() -> None:
+    text = f'{FIRST}3. say(text="a") if $1.amount > 1 after $1, $2\n4. join()'
+    for tools, held in ((TOOLS, False), (FACTS, True)):
+        check(read(text, tools), tools)
+        assert Grammar(plan_grammar(tools, 3)).holds(text) is held
+        known: dict[int, Any] = {1: PRICE, 2: PRICE}
+        line = text.splitlines()[2] + "\n"
+        assert Grammar(step_grammar(tools, known, 3)).holds(line) is held
+
+
+@pytest.mark.parametrize("after", ["after $3", "after $1.amount", "after", "after $1 $2"])
+def test_a_step_waits_for_whole_earlier_steps_only(after: str) -> None:
+    text = f'{FIRST}3. say(text="a") {after}\n4. join()'
+    assert not Grammar(plan_grammar(FACTS, 3)).holds(text)
+    line = Grammar(step_grammar(FACTS, {1: PRICE, 2: PRICE}, 3))
+    assert not line.holds(text.splitlines()[2] + "\n")
+
+
+def test_the_first_step_waits_for_none() -> None:
+    assert not Grammar(plan_grammar(FACTS, 1)).holds('1. say(text="a") after $1\n2. join()')
+    assert Grammar(plan_grammar(FACTS, 1)).holds('1. say(text="a")\n2. join()')

@@ -12,14 +12,14 @@ from weft.agents.calls.item import CallItem, GoldCall, reference
 from weft.agents.calls.kinds import words_of
 from weft.agents.calls.pools import listed
 from weft.agents.calls.purpose import COMPUTE, LOOKUP
-from weft.agents.calls.reading import names_in, numbers_in, plain, says, stems
+from weft.agents.calls.reading import named_numbers, names_in, numbers_in, plain, says, stems
 from weft.agents.calls.writing import intent
 from weft.validation import violation
 
 Reason = Literal[
     "unknown_tool", "misfit", "bad_reference", "no_answer", "answer_of_style", "wrong_ask",
-    "repeated_call", "tool_failed", "empty_result", "literal_absent", "intent_absent",
-    "value_unused", "tool_left_out", "value_given", "tool_fits", "unreadable",
+    "repeated_call", "tool_failed", "empty_result", "literal_absent", "value_exchanged",
+    "intent_absent", "value_unused", "tool_left_out", "value_given", "tool_fits", "unreadable",
     "judged_wrong", "reworded",
 ]  # fmt: skip
 _FITS: Final = 0.6
@@ -83,14 +83,19 @@ def format_gate(item: CallItem) -> CallRefusal | None:
 def semantic(item: CallItem) -> CallRefusal | None:
     """The query has every literal and every intent of the calls, and no other number.
 
-    Rules, not a model: arguments that are exchanged between two calls pass.
+    Rules, not a model: texts that are exchanged between two parameters pass, and so do numbers
+    whose parameter the query does not name, or of several calls.
     """
     tools = {tool.name: tool for tool in item.tools}
+    alone = len(item.calls) == 1 and item.style != "follow_up"
     for call in item.calls:
         schemas = tools[call.name].properties
         for name, value in call.arguments.items():
+            told = f"{call.name}: {name}={value!r}"
             if not reference(value) and not says(item.query, name, schemas[name], value):
-                return CallRefusal("semantic", "literal_absent", f"{call.name}: {name}={value!r}")
+                return CallRefusal("semantic", "literal_absent", told)
+            if alone and _is_of_another(item.query, name, value):
+                return CallRefusal("semantic", "value_exchanged", told)
     for call in item.calls:
         if not _asks_for(item.query, tools[call.name]):
             return CallRefusal("semantic", "intent_absent", call.name)
@@ -121,6 +126,16 @@ def _answer_of_style(item: CallItem) -> CallRefusal | None:
     if not all(any(name in tool.required for tool in item.tools) for name in item.ask):
         return CallRefusal("format", "wrong_ask", "no offered tool requires what is asked for")
     return None
+
+
+def _is_of_another(query: str, name: str, value: object) -> bool:
+    """Whether the query says other numbers of the parameter, and never this one."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    said = named_numbers(query, name)
+    return bool(said) and not any(
+        abs(reading - value) <= 1e-9 * abs(value) for one in said for reading in one.readings
+    )
 
 
 def _unused(item: CallItem, tools: Mapping[str, CallTool]) -> CallRefusal | None:

@@ -21,6 +21,8 @@ from weft.agents.calls.styles import PROPOSERS, ItemDraws
 from weft.core.errors import InputError
 
 _TRIES: Final = 20
+_AHEAD: Final = 4
+"""Outcomes that may wait for an earlier one, in widths."""
 _DUPLICATE: Final = "duplicate"
 _ALL: Final = {**PROPOSERS, "nested": nested, "chained": chained}
 Outcome = tuple[CallItem, CallRefusal | str | None]
@@ -83,24 +85,43 @@ async def generate_checked(
     and what an attempt raises.
     """
     accepted = _Accepted(options)
-    working: deque[asyncio.Task[Outcome]] = deque()
+    begun: deque[asyncio.Future[Outcome]] = deque()
     try:
         while True:
-            while len(working) < width and (attempt := next(attempts, None)) is not None:
-                working.append(asyncio.ensure_future(attempt))
-            if not working:
+            busy = {attempt for attempt in begun if not attempt.done()}
+            _begin(attempts, begun, busy, width)
+            if not begun:
                 break
-            item, refusal = await working[0]
-            working.popleft()
-            yield item, accepted.judge(item, refusal)
-            if accepted.complete:
-                return
+            if not begun[0].done():
+                await asyncio.wait(busy, return_when=asyncio.FIRST_COMPLETED)
+            while begun and begun[0].done():
+                item, refusal = begun.popleft().result()
+                yield item, accepted.judge(item, refusal)
+                if accepted.complete:
+                    return
     finally:
-        for task in working:
-            task.cancel()
-        if working:
-            await asyncio.wait(working)
+        for attempt in begun:
+            attempt.cancel()
+        if begun:
+            await asyncio.wait(begun)
+        for attempt in begun:  # one that failed after the end has nobody to tell
+            _ = attempt.cancelled() or attempt.exception()
     accepted.finish()
+
+
+def _begin(
+    attempts: Iterator[Awaitable[Outcome]],
+    begun: deque[asyncio.Future[Outcome]],
+    busy: set[asyncio.Future[Outcome]],
+    width: int,
+) -> None:
+    """Begin attempts until `width` are at work; not too far ahead of the one that is due."""
+    while len(busy) < width and len(begun) < _AHEAD * width:
+        attempt = next(attempts, None)
+        if attempt is None:
+            return
+        begun.append(asyncio.ensure_future(attempt))
+        busy.add(begun[-1])
 
 
 class _Accepted:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from weft.agents.calls.dates import is_iso, iso_date, spoken
+from weft.agents.calls.item import reference
 from weft.agents.calls.kinds import NUMERIC, Kind, kind_of, words_of
 from weft.agents.calls.pools import listed
 
@@ -182,6 +183,8 @@ def phrase(
         return Phrase(_flag(words_of(name), value, rng))
     said = write_value(name, schema, value, rng) if text is None else text
     kind = kind_of(name, schema)
+    if reference(value) and kind not in {"place", "city", "country", "year", "date"}:
+        return Phrase(f"{rng.choice(('with', 'using', 'for', 'with'))} {said}")
     numeric = schema.get("type") in NUMERIC
     if kind == "count" and words_of(name).split()[-1] in _COUNTED and rng.random() < 0.7:
         noun = words_of(name).split()[-1]

@@ -230,6 +230,19 @@ def _flag_said(query: str, name: str, schema: Mapping[str, Any]) -> bool:
     )
 
 
+def named_numbers(query: str, name: str) -> list[SpokenNumber]:
+    """The numbers that the query says to be of the parameter: `base of 10`, `10 as the base`."""
+    label = re.escape(words_of(name)).replace(r"\ ", r"[ _]")
+    after = (
+        rf"(?i)(?<!\w){label}(?: (?:of|is|as|should be|equal to|set to|being))? ?[:=]? ?(?=[-$\d])"
+    )
+    found = [_NUMBER.match(query, one.end()) for one in re.finditer(after, query)]
+    before = rf"(?i) (?:[a-z]+ )?as the {label}(?!\w)"
+    ends = [one.start() for one in re.finditer(before, query)]
+    found += [one for one in _NUMBER.finditer(query) if one.end() in ends]
+    return [_reading(one) for one in found if one]
+
+
 def stems(text: str, least: int = 4) -> set[str]:
     """The first five letters of each word of at least `least` letters."""
     return {word[:5] for word in re.findall(r"[a-z]+", text.lower()) if len(word) >= least}

@@ -81,7 +81,7 @@ class ItemDraws:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _ItemDraft:
     """Variants called with their arguments, and the query."""
 
     calls: list[tuple[ToolVariant, dict[str, Any]]]
@@ -137,7 +137,7 @@ def parallel(draws: ItemDraws) -> CallItem | None:
         return None
     others = draws.distractors(tool) if rng.random() < 0.25 else []
     query = write_query([(variant.tool, given) for given in calls], rng)
-    answer = _Answer([(variant, given) for given in calls], query)
+    answer = _ItemDraft([(variant, given) for given in calls], query)
     why = "one tool is called for each request"
     return answer.item("parallel", why, [draws.shown(one) for one in others], rng)
 
@@ -157,7 +157,7 @@ def parallel_multiple(draws: ItemDraws) -> CallItem | None:
     if rng.random() < 0.4:
         others = []
     why = "each request has a tool of its own"
-    return _Answer(calls, query).item(
+    return _ItemDraft(calls, query).item(
         "parallel_multiple", why, [draws.shown(one) for one in others], rng
     )
 
@@ -179,7 +179,7 @@ def irrelevance(draws: ItemDraws) -> CallItem | None:
     else:
         variant = draws.shown(tool)
         query = write_query([(variant.tool, draws.arguments(variant))], rng)
-    return _Answer([], query).item("irrelevance", why, [draws.shown(o) for o in others], rng)
+    return _ItemDraft([], query).item("irrelevance", why, [draws.shown(o) for o in others], rng)
 
 
 def missing(draws: ItemDraws) -> CallItem | None:
@@ -232,7 +232,7 @@ def follow_up(draws: ItemDraws) -> CallItem | None:
         why = f"the second request changes {name} of the first"
     query = f"User: {first}\nAssistant: {asked}\nUser: {second[0].upper()}{second[1:]}"
     others = draws.distractors(tool) if rng.random() < 0.4 else []
-    answer = _Answer([(variant, given)], query)
+    answer = _ItemDraft([(variant, given)], query)
     return answer.item("follow_up", why, [draws.shown(one) for one in others], rng)
 
 
@@ -261,7 +261,7 @@ def _one_call(
 ) -> CallItem | None:
     variant = draws.shown(tool or draws.tool())
     given = draws.arguments(variant)
-    answer = _Answer([(variant, given)], write_query([(variant.tool, given)], draws.rng))
+    answer = _ItemDraft([(variant, given)], write_query([(variant.tool, given)], draws.rng))
     if style == "multiple" and not others:
         return None
     return answer.item(style, why, [draws.shown(one) for one in others], draws.rng)

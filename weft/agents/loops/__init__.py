@@ -9,6 +9,7 @@ from pathlib import Path
 
 from weft.agents.agent import Agent, AgentOptions
 from weft.agents.chat.model_output import check_schema
+from weft.agents.loops.plan_rehearsal import check_rehearsal
 from weft.agents.names import entry_of
 from weft.core.errors import BuildError
 from weft.core.ports import ModelClient, ToolRunner
@@ -40,11 +41,15 @@ def make_agent(
 
 
 def check_options(name: str, options: AgentOptions) -> None:
-    """Check that the agent exists, the answer's schema and the catalogue's file. Needs no model.
+    """Check that the agent exists and plans, if it is to rehearse; its schema and its catalogue.
+
+    Needs no model.
 
     Raises: `BuildError`.
     """
     entry = entry_of(name)
+    if options.rehearsal is not None:
+        check_rehearsal(name)
     if options.schema is not None:
         if not entry.calls:
             hint = "leave the schema out, or take another agent"

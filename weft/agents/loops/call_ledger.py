@@ -32,11 +32,15 @@ class CallLedger:
     An equal call (same tool, equal arguments) of an earlier planning is not repeated: its result is
     reused. A running one is awaited, and shared even if it fails; one that had failed before is
     tried once more. Equal calls of one planning are made once if the tool is repeatable; for other
-    tools `PlanAttempt` rejects them.
+    tools `PlanAttempt` rejects them. Calls of `changing` tools are made as often as they are
+    written: they find another world each time.
     """
 
-    def __init__(self, tools: ToolRunner, limit: int) -> None:
+    def __init__(
+        self, tools: ToolRunner, limit: int, changing: frozenset[str] = frozenset()
+    ) -> None:
         self._tools = tools
+        self._changing = changing
         self._repeatable = repeatable(tools.specs())
         self._limit = limit
         self._planning = 0
@@ -70,7 +74,8 @@ class CallLedger:
         what the tool raises.
         """
         entry = CallLedgerEntry(context.node, step.number, arguments, self._plannings[step.number])
-        key = content_digest.key(NodeCache(step.tool), arguments)
+        changing = step.tool in self._changing
+        key = None if changing else content_digest.key(NodeCache(step.tool), arguments)
         equal = [] if key is None else self._equal.setdefault(key, [])
         same = step.tool in self._repeatable
         for before in [other for other in equal if same or other.planning != entry.planning]:

@@ -18,6 +18,7 @@ from weft.agents.loops.base import LoopAgent, partial_answer
 from weft.agents.loops.call_ledger import CallLedger, CallLedgerEntry
 from weft.agents.loops.joiner import Finish, Joiner, Replan
 from weft.agents.loops.plan_attempt import KnownSchemas, PlanAttempt
+from weft.agents.loops.plan_rehearsal import PlanRehearsal
 from weft.agents.loops.tool_calls import observation_of
 from weft.agents.tools.toolbox import settings_of
 from weft.core.errors import AgentError, PlanError
@@ -27,7 +28,7 @@ from weft.core.ports import BOUND_THOUGHT_HINT, THOUGHT_HINT, ModelClient, ToolR
 from weft.core.values import Message
 from weft.engine import Edge, Inputs, Node, NodeContext, Policy, best_effort
 from weft.planner.compact import COMPACT, planning_messages, refusal
-from weft.planner.compile import step_node
+from weft.planner.compile import Results, step_node
 from weft.planner.plan import Plan, PlanStep, Ref, Value
 from weft.planner.planner import Planner
 from weft.planner.progress import PlanProgress, progress_of, promised_schema
@@ -138,7 +139,10 @@ class _CompilerRun:
         self._context = context
         self._question = question
         self._specs = agent.tools.specs()
-        self._ledger = CallLedger(agent.tools, agent.options.calls)
+        given = agent.options.rehearsal
+        self._rehearsal = None if given is None else PlanRehearsal(given, self._specs)
+        self._changing = self._rehearsal.changing if self._rehearsal else frozenset[str]()
+        self._ledger = CallLedger(agent.tools, agent.options.calls, self._changing)
         self._steps: dict[int, PlanStep] = {}
         self._nodes: dict[int, NodeId] = {}
         self._taken: set[NodeId] = set()
@@ -153,6 +157,9 @@ class _CompilerRun:
             if await self._refuses(plan):
                 return Answer(refusal(plan), (), number, tuple(self._plans))
             outcomes = await self._gather(number, plan)
+            if self._rehearsal is not None:
+                succeeded = [step for step in plan.steps if outcomes[step.number].ok]
+                self._rehearsal.take(succeeded, _values(outcomes))
             calls = await observe_steps(self._context, self._steps, outcomes, self._ledger)
             last = self._is_last(number, before)
             try:
@@ -188,7 +195,7 @@ class _CompilerRun:
         return spent or (number > 1 and self._ledger.made == before)
 
     async def _plan_round(self, number: int, carried: PlanProgress | None) -> Plan:
-        """The plan of a round, all of its steps begun. A malformed one is repaired once."""
+        """The plan of a round, all of its steps begun. A wrong one is repaired once."""
 
         def messages(form: str) -> tuple[Message, ...]:
             return planning_messages(
@@ -197,6 +204,7 @@ class _CompilerRun:
                 self._specs,
                 previous=carried,
                 instructions=self._agent.options.instructions,
+                world=None if self._rehearsal is None else self._rehearsal.world,
             )
 
         known = dict(carried.known) if carried is not None else {}
@@ -205,9 +213,27 @@ class _CompilerRun:
             plan = await first.plan(
                 self._context, f"plan{number}", messages, known, first=self._next_number
             )
+            plan = await self._rehearsed(plan)
         except PlanError as error:
             plan = await self._repair_plan(number, known, first, error)
         self._plans.append(plan)
+        return plan
+
+    async def _rehearsed(self, plan: Plan) -> Plan:
+        """`plan` after its rehearsal, if there is one: its steps begin only now."""
+        if self._rehearsal is None:
+            return plan
+        context = self._context
+        outcomes = {step: await context.outcome(node) for step, node in self._nodes.items()}
+        plan = await self._rehearsal.rehearsed(
+            plan,
+            first=self._next_number,
+            results=_values(outcomes),
+            log=context.log,
+            show=context.stream,
+        )
+        for step in plan.steps:
+            self._begin(step)
         return plan
 
     async def _repair_plan(
@@ -217,9 +243,13 @@ class _CompilerRun:
         first: PlanAttempt,
         error: PlanError,
     ) -> Plan:
-        """The readable part of the malformed plan, with the model's replacement for the rest."""
-        repair = repair_messages(first.messages, first.text, error, first.steps)
-        begun = {step.number: promised_schema(step, self._specs) for step in first.steps}
+        """The part of the malformed plan that has begun, with the model's replacement for the rest.
+
+        Of a plan that is to be rehearsed nothing has begun.
+        """
+        running = first.steps if self._rehearsal is None else []
+        repair = repair_messages(first.messages, first.text, error, running)
+        begun = {step.number: promised_schema(step, self._specs) for step in running}
         second = self._attempt(corrected=True)
         try:
             rest = await second.plan(
@@ -230,12 +260,13 @@ class _CompilerRun:
                 first=self._next_number,
                 instead_of=f"plan{number}",
             )
+            rest = await self._rehearsed(rest)
         except PlanError as again:
             raise AgentError(
                 f"the plan is malformed: {error}; and so is its correction: {again}",
                 hint=await self._remedy(again),
             ) from again
-        return replace(rest, steps=(*first.steps, *rest.steps))
+        return replace(rest, steps=(*running, *rest.steps))
 
     @property
     def _next_number(self) -> int:
@@ -243,8 +274,8 @@ class _CompilerRun:
 
     async def _remedy(self, error: PlanError) -> str:
         """A hint after two malformed plans."""
-        if error.hint in (THOUGHT_HINT, BOUND_THOUGHT_HINT):
-            return error.hint
+        if error.hint in (THOUGHT_HINT, BOUND_THOUGHT_HINT) or self._rehearsal is not None:
+            return error.hint or "add facts, or use a larger model"
         capabilities = await self._agent.model.capabilities()
         if not capabilities.grammar:
             return "use a model or server that can be held to a grammar (constrain)"
@@ -256,7 +287,12 @@ class _CompilerRun:
         agent = self._agent
         self._ledger.next_planning()
         return PlanAttempt(
-            agent.planner, agent.model, self._specs, self._begin, corrected=corrected
+            agent.planner,
+            agent.model,
+            self._specs,
+            self._begin if self._rehearsal is None else _nothing_yet,
+            corrected=corrected,
+            changing=self._changing,
         )
 
     def _begin(self, step: PlanStep) -> None:
@@ -294,6 +330,15 @@ class _CompilerRun:
 
 async def _nothing(_: NodeContext, __: Inputs) -> None:
     """Returns nothing: the outcomes are read separately."""
+
+
+def _nothing_yet(_: PlanStep) -> None:
+    """Begins nothing: the whole plan is rehearsed first."""
+
+
+def _values(outcomes: Mapping[int, Outcome]) -> Results:
+    """The values of the steps that succeeded, by number."""
+    return {number: outcome.value for number, outcome in outcomes.items() if outcome.ok}
 
 
 def _changed(calls: Sequence[Observation]) -> dict[int, str]:

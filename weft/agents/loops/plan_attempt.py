@@ -33,7 +33,7 @@ class PlanAttempt:
     """One attempt at a plan. `text` is the model's text so far, `steps` its readable steps.
 
     `messages` are those that asked for it. `corrected`: it follows a failed attempt, with the error
-    in its prompt.
+    in its prompt. Calls of `changing` tools may be repeated: they find another world each time.
     """
 
     def __init__(
@@ -44,7 +44,9 @@ class PlanAttempt:
         begin: Callable[[PlanStep], None],
         *,
         corrected: bool = False,
+        changing: frozenset[str] = frozenset(),
     ) -> None:
+        self._changing = changing
         self._planner = planner
         self._model = model
         self._tools = tools
@@ -137,6 +139,8 @@ class PlanAttempt:
 
         Raises: `PlanError` for the first repeated call that may have another effect.
         """
+        if step.tool in self._changing:
+            return False
         number = self._numbers.setdefault(_call(step), step.number)
         if number == step.number:
             return False

@@ -5,12 +5,13 @@ from __future__ import annotations
 from weft.agents.agent import AgentOptions, Answer, sampling_of
 from weft.agents.loops.base import LoopAgent
 from weft.agents.loops.plan_attempt import PlanAttempt
+from weft.agents.loops.plan_rehearsal import PlanRehearsal
 from weft.core.errors import AgentError, PlanError
 from weft.core.ports import ModelClient, ToolRunner
 from weft.core.values import Message
 from weft.engine import NodeContext
 from weft.planner.compact import planning_messages
-from weft.planner.plan import PlanStep
+from weft.planner.plan import Plan, PlanStep
 from weft.planner.planner import Planner
 from weft.planner.prompt import repair_messages
 from weft.planner.text.writer import write
@@ -39,20 +40,29 @@ class PlanAgent(LoopAgent):
         )
 
     async def answer(self, context: NodeContext, question: str) -> Answer:
-        specs = self.tools.specs()
+        specs, given = self.tools.specs(), self.options.rehearsal
+        rehearsal = None if given is None else PlanRehearsal(given, specs)
 
         def messages(form: str) -> tuple[Message, ...]:
-            return planning_messages(form, question, specs, instructions=self.options.instructions)
+            return planning_messages(
+                form,
+                question,
+                specs,
+                instructions=self.options.instructions,
+                world=None if rehearsal is None else rehearsal.world,
+            )
 
-        first = self._attempt()
+        first = self._attempt(rehearsal)
         try:
-            plan = await first.plan(context, "plan1", messages, {})
+            plan = await self._rehearsed(
+                context, rehearsal, await first.plan(context, "plan1", messages, {})
+            )
         except PlanError as error:
             repair = repair_messages(first.messages, first.text, error, ())
+            second = self._attempt(rehearsal, corrected=True)
             try:
-                plan = await self._attempt(corrected=True).plan(
-                    context, "mend1", lambda _: repair, {}, instead_of="plan1"
-                )
+                plan = await second.plan(context, "mend1", lambda _: repair, {}, instead_of="plan1")
+                plan = await self._rehearsed(context, rehearsal, plan)
             except PlanError as again:
                 raise AgentError(
                     f"the plan is malformed: {error}; and so is its correction: {again}",
@@ -60,9 +70,25 @@ class PlanAgent(LoopAgent):
                 ) from again
         return Answer(write(plan), plans=(plan,))
 
-    def _attempt(self, *, corrected: bool = False) -> PlanAttempt:
-        specs = self.tools.specs()
-        return PlanAttempt(self.planner, self.model, specs, _ignore, corrected=corrected)
+    async def _rehearsed(
+        self, context: NodeContext, rehearsal: PlanRehearsal | None, plan: Plan
+    ) -> Plan:
+        if rehearsal is None:
+            return plan
+        return await rehearsal.rehearsed(
+            plan, first=1, results={}, log=context.log, show=context.stream
+        )
+
+    def _attempt(self, rehearsal: PlanRehearsal | None, *, corrected: bool = False) -> PlanAttempt:
+        changing = frozenset[str]() if rehearsal is None else rehearsal.changing
+        return PlanAttempt(
+            self.planner,
+            self.model,
+            self.tools.specs(),
+            _ignore,
+            corrected=corrected,
+            changing=changing,
+        )
 
 
 def _ignore(_: PlanStep) -> None:

@@ -163,8 +163,11 @@ class Tool(Generic[P, R]):
         retry_on: ErrorRef | Sequence[ErrorRef] = (),
         approve: ApprovalRule | None = None,
         breaker: BreakerLike = None,
+        needs: Sequence[str] = (),
+        makes: Sequence[str] = (),
+        fill: bool = False,
     ) -> None:
-        """Raises: `BuildError` when the function, its name or its limits are not valid."""
+        """Raises: `BuildError` when the function, its name, limits or facts are not valid."""
         self.batch = batch_of(batch)
         self.signature = signature or signature_of(function, keyed=effect == "idempotent")
         self.is_declared = signature is not None
@@ -180,7 +183,11 @@ class Tool(Generic[P, R]):
             version_of(function) if version is None else version,
             checked_effect(pure, effect),
             approve not in (None, False),
+            texts_of(needs, "needs"),
+            texts_of(makes, "makes"),
+            fill,
         )
+        check_facts(self.spec)
         if not (approve is None or isinstance(approve, bool) or callable(approve)):
             raise BuildError(
                 f"tool {self.spec.name}: approve is {type(approve).__name__}",
@@ -237,6 +244,9 @@ class Tool(Generic[P, R]):
         isolation: Isolation | None = None,
         effect: Effect | None = None,
         approve: ApprovalRule | None = None,
+        needs: Sequence[str] | None = None,
+        makes: Sequence[str] | None = None,
+        fill: bool | None = None,
     ) -> Tool[P, R]:
         """The same tool with further declarations by its user.
 
@@ -256,6 +266,9 @@ class Tool(Generic[P, R]):
             retry=self.retry,
             approve=self.approve if approve is None else approve,
             breaker=self.breaker,
+            needs=self.spec.needs if needs is None else needs,
+            makes=self.spec.makes if makes is None else makes,
+            fill=self.spec.fill if fill is None else fill,
         )
 
     def _own_signature(self, isolation: Isolation | None) -> Signature | None:
@@ -286,6 +299,9 @@ def tool(
     retry_on: ErrorRef | Sequence[ErrorRef] = (),
     approve: ApprovalRule | None = None,
     breaker: BreakerLike = None,
+    needs: Sequence[str] = (),
+    makes: Sequence[str] = (),
+    fill: bool = False,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 
 
@@ -306,6 +322,9 @@ def tool(
     retry_on: ErrorRef | Sequence[ErrorRef] = (),
     approve: ApprovalRule | None = None,
     breaker: BreakerLike = None,
+    needs: Sequence[str] = (),
+    makes: Sequence[str] = (),
+    fill: bool = False,
 ) -> Tool[..., Any] | Callable[[Callable[..., Any]], Tool[..., Any]]:
     """Make a typed function, sync or async, a tool: `@tool` or `@tool(timeout_s=5)`.
 
@@ -339,6 +358,10 @@ def tool(
             are repeated
         breaker: when calls are refused because the tool keeps failing: the number of failures, or
             a `weft.Breaker`. A declaration of the tool in a workflow may have another
+        needs: facts that have to hold before a call: `at({room})`, `not holding(*)`. An agent that
+            knows the facts of its world rehearses its plan by them. See docs/planning.md
+        makes: facts that hold after a call: `open({door})`; `not at(*)` undoes such facts first
+        fill: a rehearsal may add calls of this tool to a plan that lacks them
 
     Raises: `BuildError`, with file and line, for a function that JSON cannot call: parameters
     without annotation, *args, **kwargs, types without a JSON Schema.
@@ -359,6 +382,9 @@ def tool(
             retry_on=retry_on,
             approve=approve,
             breaker=breaker,
+            needs=needs,
+            makes=makes,
+            fill=fill,
         )
 
     return made if function is None else made(function)
@@ -379,6 +405,22 @@ def checked_effect(pure: bool, effect: Effect) -> Effect:
     if pure and effect not in ("pure", "unknown"):
         raise BuildError(f"a pure tool has no effect, so it is not {effect}", hint="leave out one")
     return "pure" if pure else effect
+
+
+def texts_of(given: Sequence[str], key: str) -> tuple[str, ...]:
+    """The facts of `needs` or `makes`. Raises: `BuildError` for what is no list of texts."""
+    if isinstance(given, str) or not all(isinstance(text, str) for text in given):
+        hint = f"write {key}=['at({{room}})']"
+        raise BuildError(f"{key} is no list of facts: {given!r:.60}", hint=hint)
+    return tuple(given)
+
+
+def check_facts(spec: ToolSpec) -> None:
+    """Check the facts of a tool, if it declares any. Raises: `BuildError`."""
+    if spec.needs or spec.makes or spec.fill:
+        from weft.planner.rehearsal.tool_facts import tool_facts
+
+        tool_facts(spec)
 
 
 def _checked_name(name: str) -> str:

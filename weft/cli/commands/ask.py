@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from weft.cli.run.session import CommandOptions
     from weft.core.events import Listener
     from weft.planner.grammar.limits import GrammarLimits
+    from weft.planner.rehearsal.options import RehearsalOptions
     from weft.workflow import FlowRun
     from weft.workflow.apps.tool_sources import ToolSources
 
@@ -40,6 +41,7 @@ resume` goes on with it, `weft replay` repeats it, and `weft runs` shows it.
   weft ask "Which is cheaper, tea or coffee?" --tools ./tools.py --show-plan
   weft ask "..." --tools ./tools.py --model vllm:qwen3-8b --save plan.yaml
   weft ask "..." --catalogue tools.jsonl --catalogue-tokens 4000 --agent plan
+  weft ask "..." --tools ./tools.py --facts world.yaml --goal "at(apple, kitchen)"
   weft run plan.yaml
 
 \b
@@ -86,6 +88,23 @@ def ask(
     chooser: Annotated[
         str | None,
         typer.Option(metavar="HOW", help=f"Who chooses them: {', '.join(CHOOSERS)}."),
+    ] = None,
+    facts: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What holds before the first call, a YAML list: - open(fridge). The plan is "
+            "rehearsed by what its tools need and make: missing calls are filled in.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
+    goal: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FACT",
+            help="What has to hold after the plan: 'at(apple, kitchen)'. Repeat it for more.",
+        ),
     ] = None,
     agent: Annotated[
         str, typer.Option(metavar="NAME", help=f"How it works: {', '.join(AGENTS)}.")
@@ -198,6 +217,7 @@ def ask(
             max_tokens=max_tokens,
             instructions=instructions,
             catalogue=_catalogue(catalogue, catalogue_tokens, chooser),
+            rehearsal=_rehearsal(facts, goal or ()),
         )
         command = CommandOptions(
             as_json=as_json,
@@ -230,6 +250,16 @@ def _catalogue(
         return None
     by = options.one_of(chooser or "lexical", tuple(CHOOSERS), "--chooser")
     return CatalogueOptions(file, TOKENS if tokens is None else tokens, by)
+
+
+def _rehearsal(file: Path | None, goals: Sequence[str]) -> RehearsalOptions | None:
+    """The rehearsal, if there are facts or goals. Raises: `BuildError`."""
+    if file is None and not goals:
+        return None
+    from weft.planner.rehearsal.options import RehearsalOptions
+    from weft.workflow.document.facts_file import read_facts
+
+    return RehearsalOptions(() if file is None else read_facts(file), goals)
 
 
 def _limits(given: Sequence[str]) -> GrammarLimits:

@@ -129,7 +129,7 @@ def generate_calls(
                 chosen, report.faulty = job.source.read(())
                 for outcome in generate(chosen, job.options):
                     report.take(outcome)
-        report.show(out)
+        report.show(out, [name for name, weight in job.options.styles.items() if weight])
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ class _Report:
 
     def __init__(self, good: TextIO, bad: TextIO) -> None:
         self._good, self._bad = good, bad
-        self._kept = 0
+        self._kept: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
         self.faulty: list[str] = []
         self.not_run = 0
@@ -226,7 +226,7 @@ class _Report:
         """Write one item to its file."""
         item, refusal = outcome
         if refusal is None:
-            self._kept += 1
+            self._kept[item.style] += 1
             _write(self._good, item.document())
             return
         reason = (
@@ -237,13 +237,15 @@ class _Report:
         self._refused[reason["gate"]] += 1
         _write(self._bad, item.document() | {"refusal": reason})
 
-    def show(self, out: Path) -> None:
-        """Print what was written."""
+    def show(self, out: Path, styles: Sequence[str]) -> None:
+        """Print what was written, and of which of `styles` there was nothing to write."""
         from weft.cli.console import stderr
 
         gates = ", ".join(f"{gate} {count}" for gate, count in self._refused.most_common())
-        told = f"{self._kept} items in {out}, {self._refused.total()} refused"
+        told = f"{self._kept.total()} items in {out}, {self._refused.total()} refused"
         stderr().print(f"{told} ({gates})" if gates else told, markup=False)
+        if none := [name for name in styles if not self._kept[name]]:
+            stderr().print(f"no items of {', '.join(none)}: these tools gave none", markup=False)
         if self.not_run:
             stderr().print(
                 f"{self.not_run} items have calls that were not run: no tool of --run has the name",

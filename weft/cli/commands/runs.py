@@ -139,7 +139,7 @@ def show(
             print_run(stdout(), history, summary, standing, now, journal, answered)
             if result is not None:
                 stdout().print()
-                print_outputs(stdout(), result.outputs, result.missing)
+                print_outputs(stdout(), result.outputs, result.missing, result.state)
         if history.losses.notes:
             raise typer.Exit(ExitCode.PARTIAL)
 

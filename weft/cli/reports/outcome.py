@@ -71,10 +71,17 @@ def print_report(
 
 
 def print_outputs(
-    console: Console, outputs: Mapping[str, object], missing: Mapping[str, str]
+    console: Console,
+    outputs: Mapping[str, object],
+    missing: Mapping[str, str],
+    state: Mapping[str, object] | None = None,
 ) -> None:
-    """Print the outputs of a run, text as it is and the rest as JSON; clipped on a terminal."""
-    for name, value in outputs.items():
+    """Print the outputs of a run, text as it is and the rest as JSON; clipped on a terminal.
+
+    `state`: the workflow's state, to be printed after them.
+    """
+    fields = {f"state.{name}": value for name, value in (state or {}).items()}
+    for name, value in {**outputs, **fields}.items():
         console.print(clean(name), style="bold underline")
         text = clean(value if isinstance(value, str) else _json(value))
         if console.is_terminal and len(text) > _LONGEST_OUTPUT:

@@ -216,8 +216,9 @@ def history_data(
 
 
 def result_data(result: FlowResult) -> dict[str, object]:
-    """The outputs of a run as JSON data."""
-    return {"outputs": plain(result.outputs), "missing": dict(result.missing)}
+    """The outputs of a run as JSON data, and its state if it has one."""
+    state = {"state": plain(result.state)} if result.state else {}
+    return {"outputs": plain(result.outputs), "missing": dict(result.missing), **state}
 
 
 def stored_bytes(history: RunHistory) -> int:

@@ -346,6 +346,7 @@ class Session:
                     "unsettled": unsettled_calls_data(
                         self._journal, self._record, result.unsettled
                     ),
+                    **({"state": result.state} if result.state else {}),
                     **(self._report.keys() if self._report else {}),
                 },
             )

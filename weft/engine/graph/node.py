@@ -164,11 +164,14 @@ class Edge:
 
     `stream`: wait only until `source` has appended its items, and receive `StreamedItems` instead
     of the list (or the list itself, when the source is already complete or not a map).
+    `optional`: with the join "all", a source left out on purpose leaves no node out; its value is
+    None.
     """
 
     source: NodeId
     name: str = ""
     stream: bool = False
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)

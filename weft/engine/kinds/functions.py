@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Final
 
 from weft.core.errors import LoopLimit, TypeMismatch, UnknownReference
 from weft.core.ids import NodeId, inside, is_name, item, iteration
@@ -24,6 +24,7 @@ from weft.engine.graph.node import (
     Then,
 )
 from weft.engine.kinds.body import Body, grow_one, instances, subgraph
+from weft.engine.kinds.growth import Growth
 
 
 def map_over(
@@ -33,13 +34,14 @@ def map_over(
     join: Join = ALL,
     width: int | None = None,
     bound: Mapping[str, str] | None = None,
+    growth: Growth | None = None,
 ) -> NodeFn:
     """A node function that runs `body` for each item of the list `inputs[over]`.
 
     At most `width` items run at once. The body gets the bindings "item" and "index"; `bound`
     renames them. The value is the list of results in the order of the items; `join` decides how
     many are needed. When the list is itself a running map on a streaming edge, each item starts as
-    soon as its own source is done.
+    soon as its own source is done. With `growth` a sample of the items is first, then more.
 
     Raises, in the node: `TypeMismatch` when the input is not a list.
     """
@@ -52,6 +54,10 @@ def map_over(
             bindings = {names["item"]: value, names["index"]: index}
             return _item_node(body, item(scope, index), bindings)
 
+        if growth is not None:
+            return await growth.expand(
+                context, inputs, _items(inputs[over], context.node), instance, join, width
+            )
         nodes = await instances(context, _items(inputs[over], context.node), instance)
         results = tuple([node.id for node in nodes])
         return Expand(nodes, results, join=join, width=width, items=True)
@@ -176,6 +182,15 @@ def loop(
     return work
 
 
+OTHERWISE: Final = "otherwise"
+"""The scope of what a branch runs without a matching case."""
+
+
+def case_names(cases: Iterable[str]) -> dict[str, str]:
+    """The name of each case's scope inside a branch."""
+    return {case: case if is_name(case) else f"case{i}" for i, case in enumerate(cases)}
+
+
 def branch(
     choose: Callable[[Inputs], str],
     cases: Mapping[str, Body],
@@ -188,13 +203,13 @@ def branch(
     Without a matching case it runs `otherwise`. Without that it leaves the node out on purpose when
     `skip_unmatched` is set, else fails with `UnknownReference`, which lists the cases.
     """
-    names = {case: case if is_name(case) else f"case{i}" for i, case in enumerate(cases)}
+    names = case_names(cases)
 
     async def work(context: NodeContext, inputs: Inputs) -> Expand | Skip:
         chosen = choose(inputs)
         body = cases.get(chosen, otherwise)
         if body is not None:
-            scope = inside(context.scope, names.get(chosen, "otherwise"))
+            scope = inside(context.scope, names.get(chosen, OTHERWISE))
             return await grow_one(context, scope, body, {})
         if skip_unmatched:
             return Skip(f"no case for {chosen!r}")

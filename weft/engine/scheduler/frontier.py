@@ -142,7 +142,7 @@ class Frontier:
             self._met(waiting)
         elif outcome.failure is None:
             # Left out only when all have ended: a failure counts more, in any order.
-            waiting.left_out = True
+            waiting.left_out = waiting.left_out or not _is_optional(waiting.node, source.node.id)
             self._met(waiting)
         else:
             self._decide(waiting, Verdict(failure=_upstream(source)))
@@ -186,6 +186,11 @@ class Frontier:
     def sources(self, state: NodeState) -> list[NodeState]:
         """The nodes from which `state` takes its inputs."""
         return [self.states[edge.source] for edge in state.node.edges]
+
+
+def _is_optional(node: Node, source: NodeId) -> bool:
+    """Whether `node` can do without `source`, on all edges from it."""
+    return all(edge.optional for edge in node.edges if edge.source == source)
 
 
 def _restored(within: RestoredChild, states: Mapping[NodeId, NodeState]) -> NodeState:

@@ -50,7 +50,8 @@ def step_grammar(
     every line of it. Without `calls` there is only the join.
     """
     kinds = kinds_of(known, (), limits)
-    lines = _PlanGrammar(kinds, items_of(kinds, limits), number, 0, limits, BITS)
+    ordered = declares_facts(tools)
+    lines = _PlanGrammar(kinds, items_of(kinds, limits), number, 0, limits, BITS, ordered)
     choices = [
         one
         for tool in (tools if calls else ())
@@ -77,18 +78,19 @@ def plan_grammar(
     """
     plain = [[tool.name, tool.parameters, tool.result] for tool in tools]
     earlier = [[number, schema] for number, schema in (known or {}).items()]
-    text = json.dumps([plain, earlier], default=dict)
+    text = json.dumps([plain, earlier, declares_facts(tools)], default=dict)
     return _plan_grammar(text, steps, limits, first)
 
 
 @lru_cache(_KEPT)
 def _plan_grammar(text: str, steps: int, limits: GrammarLimits, first: int) -> str:
     """`plan_grammar` of tools and results as JSON: most questions have the same tools."""
-    plain, earlier = json.loads(text)
+    plain, earlier, ordered = json.loads(text)
     tools = [ToolSpec(name, "", parameters, result) for name, parameters, result in plain]
     known: dict[int, JsonSchema | None] = dict(earlier)
     kinds = kinds_of(known, _results(tools), limits)
-    lines = _PlanGrammar(kinds, items_of(kinds, limits), first, steps, limits, _keys(tools))
+    keys = _keys(tools)
+    lines = _PlanGrammar(kinds, items_of(kinds, limits), first, steps, limits, keys, ordered)
     if lines.slots.steps < steps:
         raise ValueError(f"one grammar has room for {lines.slots.steps} steps, not for {steps}")
     calls: dict[int, list[Production]] = {}
@@ -106,6 +108,11 @@ def _plan_grammar(text: str, steps: int, limits: GrammarLimits, first: int) -> s
             start = literal(f"{number}. ")
             follows += production(start, body, _NEWLINE, after and after.with_bits(bits))
     return lines.text(follows)
+
+
+def declares_facts(tools: Sequence[ToolSpec]) -> bool:
+    """Whether a tool declares facts: only then may a step wait for another with `after`."""
+    return any(tool.needs or tool.makes for tool in tools)
 
 
 def most_steps(tools: Sequence[ToolSpec]) -> int:
@@ -155,12 +162,12 @@ class _PlanGrammar:
         steps: int,
         limits: GrammarLimits,
         keys: int,
+        ordered: bool,
     ) -> None:
         self.rules = GrammarRules(keys)
         self.slots = slots_of(kinds, first, steps, keys)
-        self._lines = LineRules(
-            self.rules, ReferenceRules(self.rules, kinds, self.slots), items, limits
-        )
+        references = ReferenceRules(self.rules, kinds, self.slots)
+        self._lines = LineRules(self.rules, references, items, limits, ordered=ordered)
         self._limits = limits
         self.calls = self._lines.calls
 

@@ -72,6 +72,11 @@ class ReferenceRules:
             self._made[key] = self._rules.rule(choices)
         return self._made[key]
 
+    def whole(self) -> GrammarSymbol | None:
+        """A step, as `$3`."""
+        found = [number for number in self._numbers if number is not None]
+        return self._rules.rule([one for number in found for one in production(number)])
+
     def outside(self, chosen: Chosen = iter) -> GrammarSymbol | None:
         """A reference to a step's result or a chosen part of it."""
         return self._rules.rule(self._steps(chosen))
@@ -122,10 +127,12 @@ _ORDERED: Final[tuple[JsonSchema, ...]] = ({"type": "number"}, {"type": "string"
 _PLAIN: Final = "[A-Za-z_][A-Za-z0-9_]{0,99}="
 _NOTHING: Final[JsonSchema] = {"enum": []}
 _UNDECLARED: Final = "a name that no schema declares"
+_MOST_AFTER: Final = 8
+"""The most steps that a line waits for with `after`."""
 
 
 class LineRules:
-    """The rules of a line after its number."""
+    """The rules of a line after its number. `ordered`: a call may end with `after $1`."""
 
     def __init__(
         self,
@@ -133,9 +140,12 @@ class LineRules:
         references: ReferenceRules,
         items: Sequence[ResultItems],
         limits: GrammarLimits,
+        *,
+        ordered: bool = False,
     ) -> None:
         self._rules = rules
         self._references = references
+        self._after = self._waiting() if ordered else None
         self._items = items
         self._limits = limits
         self._literals = ValueRules(rules, limits, lambda _: None)
@@ -168,9 +178,19 @@ class LineRules:
         return self._rules.rule(production(literal(JOIN), named))
 
     def _perhaps(self, *parts: GrammarSymbol | None) -> Iterator[Production]:
-        """`parts`, with and without a condition."""
-        yield from production(*parts)
-        yield from production(*parts, literal(" if "), self._condition)
+        """`parts`, with and without a condition and an order."""
+        for conditional in ((), (literal(" if "), self._condition)):
+            yield from production(*parts, *conditional)
+            yield from production(*parts, *conditional, self._after)
+
+    def _waiting(self) -> GrammarSymbol | None:
+        """` after $1, $2`, or None without earlier steps."""
+        step = self._references.whole()
+        more = self._rules.rule(production(literal(", "), step))
+        if more is None:
+            return None
+        rest = more.repeated(0, _MOST_AFTER - 1)
+        return self._rules.rule(production(literal(" after "), step, rest))
 
     def _arguments(self, parameters: _CallParameters, values: ValueRules) -> GrammarSymbol | None:
         entries = [

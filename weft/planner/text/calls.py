@@ -17,6 +17,7 @@ _IS_NEXT: Final = re.compile(_IS)
 _EACH: Final = re.compile(r"for\s++(?:each\s++)?+(?:\$?item\s++in\s++)?+")
 _IF: Final = re.compile(r"if\b\s*+")
 _NOT: Final = re.compile(r"not\b\s*+")
+_AFTER: Final = re.compile(r"after\b\s*+")
 _COMMENT: Final = re.compile(r"#(.*)")
 _OPERATORS: Final = sorted((word for word in get_args(Operator) if word), key=len, reverse=True)
 _OPERATOR: Final = re.compile("|".join(re.escape(word) for word in _OPERATORS if word != "not"))
@@ -62,15 +63,16 @@ class _CallParser:
         places: dict[str, tuple[int, int]] = {}
         tool = self._tool(places)
         positional, arguments = self._arguments(places)
-        over, when = self._over(places), self._when(places)
+        over, when, after = self._over(places), self._when(places), self._after(places)
         remark = cursor.match(_COMMENT)
         if cursor.at < len(line.text):
             raise cursor.error(
                 f"after the call stands {cursor.ahead()}",
-                "only `for each $1` and then `if $1 > 0` may follow, and one call is in one line",
+                "only `for each $1`, `if $1 > 0` and `after $1` may follow, in this order, and one"
+                " call is in one line",
             )
         thought = "\n".join(part for part in (thought, remark[1].strip() if remark else "") if part)
-        step = PlanStep(line.number, tool, arguments, over, when, thought, line=line.line)
+        step = PlanStep(line.number, tool, arguments, over, when, thought, line.line, after)
         return ParsedCall(step, positional, places)
 
     def join(self) -> tuple[Ref, ...]:
@@ -160,6 +162,29 @@ class _CallParser:
             condition = self._comparison()
         cursor.space()
         return condition
+
+    def _after(self, places: dict[str, tuple[int, int]]) -> tuple[int, ...]:
+        cursor = self._cursor
+        cursor.space()
+        start = cursor.at
+        if not cursor.match(_AFTER):
+            return ()
+        places["after"] = cursor.place(start)
+        numbers = {self._waited_for()}
+        cursor.space()
+        while cursor.take(","):
+            cursor.space()
+            numbers.add(self._waited_for())
+            cursor.space()
+        return tuple(sorted(numbers))
+
+    def _waited_for(self) -> int:
+        cursor = self._cursor
+        start = cursor.at
+        ref = self._values.reference()
+        if not isinstance(ref.source, int) or ref.path:
+            raise cursor.error("`after` takes whole steps", "such as after $1, $2", start)
+        return ref.source
 
     def _comparison(self) -> StepCondition:
         cursor = self._cursor

@@ -39,7 +39,8 @@ def write_step(step: PlanStep) -> str:
             f"{parameter_name(name)}={write_value(value)}" for name, value in step.arguments.items()
         )
         over = f" for each {write_ref(step.over)}" if step.over is not None else ""
-        line = f"{step.number}. {tool_name(step.tool)}({arguments}){over}{_condition(step)}"
+        call = f"{step.number}. {tool_name(step.tool)}({arguments})"
+        line = f"{call}{over}{_condition(step)}{_after(step)}"
         return _unicode(line)
     except PlanError as error:
         raise PlanError(error.message, line=step.line, step=step.number) from None
@@ -106,6 +107,10 @@ def _condition(step: PlanStep) -> str:
         case condition:
             literal = write_value(condition.literal)
             return f" if {write_ref(condition.ref)} {condition.operator} {literal}"
+
+
+def _after(step: PlanStep) -> str:
+    return f" after {', '.join(f'${number}' for number in step.after)}" if step.after else ""
 
 
 def _thought(thought: str) -> list[str]:

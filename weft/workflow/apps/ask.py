@@ -6,7 +6,7 @@ The agents' loops are in `weft.agents.loops`.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from weft.core.errors import AgentError, BuildError
 from weft.core.keywords import refuses_unknown_keywords
 from weft.core.ports import ModelClient
 from weft.planner.grammar.limits import BOUNDS, GrammarLimits
+from weft.planner.rehearsal.options import RehearsalOptions
 from weft.workflow.apps.question import (
     CHAT,
     Declared,
@@ -52,6 +53,8 @@ async def ask(
     agent: str = "compiler",
     options: AgentOptions | None = None,
     settings: AskSettings | None = None,
+    facts: Iterable[str] = (),
+    goals: Iterable[str] = (),
 ) -> Answer:
     """Let `agent` answer `question` with `tools`: plan calls, run them in parallel, conclude.
 
@@ -68,11 +71,15 @@ async def ask(
         agent: compiler, divide, react, parallel-react, or plan, which makes no call
         options: rounds, calls, the schema of the answer, a catalogue: see `AgentOptions`
         settings: listeners, concurrency, deadline and budget, and where the run is recorded
+        facts: all that holds before the first call, such as `at(kitchen)`: with facts or goals, a
+            plan is rehearsed by what its tools need and make, see `AgentOptions.rehearsal`
+        goals: what has to hold after the last call
 
     Raises: `BuildError` for invalid arguments, `AgentError` when there is no answer,
     `StoreError` when it cannot be recorded.
     """
     options = options or AgentOptions()
+    options = _rehearsing(options, _list(facts), _list(goals))
     check_question(question, agent, options)
     sources = ToolSources(tools)
     chosen = default_model(agent, options) if model is None else model
@@ -87,6 +94,20 @@ def default_model(agent: str, options: AgentOptions) -> str:
     """The embedded planner for plans whose answer is a text; else the model it was made from."""
     plans = agent in _PLANNING and options.schema is None
     return DEFAULT_PLANNER if plans else DEFAULT_MODEL
+
+
+def _rehearsing(options: AgentOptions, facts: Sequence[str], goals: Sequence[str]) -> AgentOptions:
+    """`options` with a rehearsal, if there are facts or goals. Raises: `BuildError`."""
+    if not facts and not goals:
+        return options
+    if options.rehearsal is not None:
+        raise BuildError("facts or goals are given twice", hint="leave `options.rehearsal` out")
+    return replace(options, rehearsal=RehearsalOptions(facts, goals))
+
+
+def _list(given: Iterable[str]) -> Sequence[str]:
+    """`given` as a sequence; one text stays, and is refused as no list."""
+    return given if isinstance(given, str) else tuple(given)
 
 
 def check_question(question: str, agent: str, options: AgentOptions) -> None:
@@ -183,6 +204,12 @@ def _flow(section: ToolSection, agent: str, options: AgentOptions, model: Declar
         limits["approve"] = options.approve
     if options.catalogue is not None:
         limits["catalogue"] = _catalogue(options.catalogue, section.folder)
+    if options.rehearsal is not None:
+        limits["rehearsal"] = {
+            "facts": list(options.rehearsal.facts),
+            "goals": list(options.rehearsal.goals),
+            "states": options.rehearsal.states,
+        }
     if options.grammar != GrammarLimits():
         limits["grammar"] = {name: getattr(options.grammar, name) for name in BOUNDS}
     answer = flow.model(

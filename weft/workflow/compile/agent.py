@@ -12,10 +12,12 @@ from weft.core.errors import BuildError
 from weft.engine.graph.node import Inputs, NodeContext, NodeFn
 from weft.engine.kinds.body import map_result
 from weft.planner.grammar.limits import GrammarLimits
+from weft.planner.rehearsal.options import RehearsalOptions
 from weft.workflow.compile.model import schema_of_answer
 from weft.workflow.compile.seeds import inherited_seed
 from weft.workflow.compile.services import services_of
 from weft.workflow.document.expressions import template, value_template
+from weft.workflow.document.facts_file import read_facts
 from weft.workflow.document.python_types import conform
 from weft.workflow.document.source import KeyPath
 from weft.workflow.document.spec.model_settings import AgentSpec
@@ -37,6 +39,7 @@ def options_of(
         "constrain": spec.constrain,
         "grammar": _limits(spec),
         "catalogue": _catalogue(unit, spec),
+        "rehearsal": _rehearsal(unit, spec),
         "schema": step.output_schema,
         "temperature": step.temperature,
         "max_tokens": step.max_tokens,
@@ -61,6 +64,16 @@ def _catalogue(unit: Unit, spec: AgentSpec) -> CatalogueOptions | None:
         hint = "keep the catalogue beside the workflow"
         given["file"] = file_beside(unit, given["file"], hint)
     return CatalogueOptions(**given)
+
+
+def _rehearsal(unit: Unit, spec: AgentSpec) -> RehearsalOptions | None:
+    if spec.rehearsal is None:
+        return None
+    given = spec.rehearsal.model_dump(exclude_none=True)
+    if isinstance(facts := given.get("facts"), str):
+        hint = "keep the facts beside the workflow"
+        given["facts"] = read_facts(file_beside(unit, facts, hint))
+    return RehearsalOptions(**given)
 
 
 def check_agent(unit: Unit, step: ModelNode, path: KeyPath) -> None:

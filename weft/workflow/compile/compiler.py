@@ -15,9 +15,10 @@ from weft.engine.kinds import Fragment
 from weft.workflow.compile import containers
 from weft.workflow.compile.identity import Digests, value_identity
 from weft.workflow.compile.node_functions import warming
-from weft.workflow.compile.node_plan import NodePlan, NodePlans, Resources, value, with_condition
+from weft.workflow.compile.node_plan import NodePlan, NodePlans, Resources, guarded, value
 from weft.workflow.compile.policy import NameBindings, policy_of
 from weft.workflow.compile.seeds import SEED, seed_binding
+from weft.workflow.compile.state import StateNodes
 from weft.workflow.document import BaseNode, Block, Body
 from weft.workflow.document.breaks import RESULT, breaks_before
 from weft.workflow.document.expressions import ValueTemplate, value_template
@@ -30,6 +31,7 @@ from weft.workflow.document.spec.nodes import (
     ModelNode,
     WorkflowNode,
 )
+from weft.workflow.document.state_order import STATE
 from weft.workflow.document.templates import all_names, inner_names
 from weft.workflow.document.unit import Unit
 
@@ -76,6 +78,10 @@ class Compiler:
         self._surroundings = resources, digests, cached
         self._recalls = digests is not None
         self._plans = NodePlans(unit, resources, digests, cached, on)
+        document = unit.document
+        self._state: StateNodes | None = None
+        if document.state:
+            self._state = StateNodes(document.state, document.nodes, recalls=self._recalls)
         self._levels: dict[int, LevelPlan] = {}
         self._results: dict[int, CompiledResult] = {}
 
@@ -110,6 +116,8 @@ class Compiler:
     ) -> NameBindings:
         """The names of one level: outer names, and its own nodes."""
         ids = {name: NodeId(name) if scope is None else inside(scope, name) for name in steps}
+        if self._state is not None:
+            ids |= self._state.sources(steps, outer, scope)
         settled = self.level(steps).settled[scope is not None]
         return outer.with_nodes(ids, settled=settled)
 
@@ -120,10 +128,30 @@ class Compiler:
         names: NameBindings,
         gate: NodeId | None = None,
     ) -> tuple[Node, ...]:
-        """The node of a step, and the one that warms its prompt prefix, if any.
+        """The node of a step, and those beside it: for its state, and to warm its prompt prefix.
 
         `names` includes all of `steps`. `gate`: a node to wait for as well.
         """
+        if self._state is not None:
+            beside = self._state.beside(name, steps, names)
+            return (*self._of_step(name, steps, self._seen(name, steps, names), gate), *beside)
+        return self._of_step(name, steps, names, gate)
+
+    def end(self, steps: Mapping[str, BaseNode], names: NameBindings) -> tuple[Node, ...]:
+        """The node of the state at the end of a level that has one."""
+        return () if self._state is None else (self._state.end(steps, names),)
+
+    def _seen(self, name: str, steps: Mapping[str, BaseNode], names: NameBindings) -> NameBindings:
+        """The names of one node of `steps`, which may see another state than the rest."""
+        return names if self._state is None else self._state.names_for(name, steps, names)
+
+    def _of_step(
+        self,
+        name: str,
+        steps: Mapping[str, BaseNode],
+        names: NameBindings,
+        gate: NodeId | None,
+    ) -> tuple[Node, ...]:
         step = steps[name]
         node = self._node(names.sources[name], step, names, steps, gate)
         if not isinstance(step, ModelNode) or not step.warm or step.when is not None:
@@ -154,6 +182,8 @@ class Compiler:
 
     def body(self, body: Body, names: NameBindings) -> kinds.Body:
         """The engine's form of a body: a function that makes one instance."""
+        if self._state is not None and (level := self._state.level(body)) is not None:
+            return self._body_with_writes(body, level, names)
 
         def instance(place: NodeId, bindings: Mapping[str, Any]) -> Fragment:
             bound = names.bind(bindings)
@@ -161,6 +191,28 @@ class Compiler:
                 return Fragment((self._node(place, body, bound, {}),), place)
             made, inner = self.nodes(body.nodes, bound, place)
             return self._with_result(made, inner, self._result(body, body.result), place, "result")
+
+        return instance
+
+    def _body_with_writes(
+        self, body: Body, level: Mapping[str, BaseNode], names: NameBindings
+    ) -> kinds.Body:
+        """The form of a body whose nodes write the state; its result waits for all writes."""
+        state = self._state
+        assert state is not None
+        result = self._result(body, body.result) if isinstance(body, Block) else None
+
+        def instance(place: NodeId, bindings: Mapping[str, Any]) -> Fragment:
+            before, bound = state.start(level, place, names.bind(bindings))
+            made, inner = self.nodes(level, bound, place)
+            nodes, waits = (*before, *made), state.waits(level, inner)
+            if result is None:
+                (alone,) = level
+                carrier = state.carrier(place, inner.sources[alone], waits)
+                return Fragment((*nodes, carrier), carrier.id)
+            if STATE in result.value.names and STATE in bound.sources:
+                nodes += self.end(level, inner)
+            return self._with_result(nodes, inner, result, place, "result", waits)
 
         return instance
 
@@ -206,16 +258,20 @@ class Compiler:
         result: CompiledResult,
         place: NodeId,
         name: str,
+        waits: tuple[Edge, ...] = (),
     ) -> Fragment:
-        """`nodes` with a node for the value; a new one, unless it is exactly one node's value."""
+        """`nodes` with a node for the value; a new one, unless it is exactly one node's value.
+
+        `waits`: edges of order, for which it is always a new one.
+        """
         template = result.value
         whole = template.whole.path if template.whole is not None else None
-        if whole is not None and not whole.path and whole.name not in names.values:
+        if not waits and whole is not None and not whole.path and whole.name not in names.values:
             return Fragment(nodes, names.sources[whole.name])
         taken = {node.id for node in nodes}
         while (own := inside(place, name)) in taken:
             name += "_"
-        edges, given = names.edges(template.names), names.given(template.names)
+        edges, given = (*names.edges(template.names), *waits), names.given(template.names)
         carrier = Node(own, value(template), edges, given, kind="value", identity=result.identity)
         return Fragment((*nodes, carrier), own)
 
@@ -240,7 +296,7 @@ class Compiler:
         node_fn = plan.node_fn
         if node_fn is None:
             own = self._node_fn(step, names, streams=streams, waits=join is ALL)
-            node_fn = with_condition(step.when, own)
+            node_fn = guarded(step, own)
         policy = plan.policy
         if policy is None:
             policy = policy_of(
@@ -248,7 +304,9 @@ class Compiler:
                 names,
                 plan.resource,
                 plan.cache,
-                lambda other: self._node(NodeId(other), level[other], names, level),
+                lambda other: self._node(
+                    NodeId(other), level[other], self._seen(other, level, names), level
+                ),
                 plan.retry,
             )
         given = names.given(plan.used)
@@ -317,14 +375,19 @@ class Compiler:
         around = {**depths, caller: depths.get(caller, 0) + 1}
         made, names = self.nodes(document.nodes, NameBindings.of_inputs(inputs, around), place)
         result = self._result(document, document.outputs)
-        return self._with_result(made, names, result, place, "outputs")
+        waits: tuple[Edge, ...] = ()
+        if self._state is not None:
+            made += self.end(document.nodes, names)
+            waits = self._state.waits(document.nodes, names)
+        return self._with_result(made, names, result, place, "outputs", waits)
 
 
 def kept_nodes(unit: Unit) -> frozenset[NodeId]:
     """The top-level nodes that no join may cancel: they are outputs, or needed later."""
     nodes = unit.document.nodes
     names = value_template(unit.document.outputs).names | _needed_later(nodes)
-    return frozenset(NodeId(name) for name in names if name in nodes)
+    state = {NodeId(STATE)} if unit.document.state else set()
+    return frozenset(NodeId(name) for name in names if name in nodes) | state
 
 
 def _needed_later(steps: Mapping[str, BaseNode]) -> frozenset[str]:

@@ -10,6 +10,7 @@ from weft.core.ids import NodeId, inside
 from weft.engine import kinds
 from weft.engine.graph.node import MISSING, Expand, Inputs, Join, Node, NodeContext, NodeFn, Skip
 from weft.engine.kinds import Body, Fragment
+from weft.workflow.compile.expectations import growth_of
 from weft.workflow.compile.policy import NameBindings
 from weft.workflow.compile.seeds import SEED
 from weft.workflow.document import Body as BodySpec
@@ -91,6 +92,7 @@ def map_over(step: MapNode, names: NameBindings, body: MakeBody, *, streams: boo
         join=join_of(step, names),
         width=step.width,
         bound={"item": step.item},
+        growth=None if step.grow is None else growth_of(step.grow),
     )
     if streams:
         return spread

@@ -26,7 +26,7 @@ from weft.workflow.document.unit import Unit
 
 _AROUND = frozenset(
     (
-        *("description", "when", "after", "weight", "budget", "degrade", "cache", "on"),
+        *("description", "when", "after", "weight", "budget", "degrade", "cache", "on", "writes"),
         *("retry", "retry_on", "repair", "timeout", "fallback", "default", "on_failure"),
     )
 )
@@ -34,7 +34,7 @@ _AROUND = frozenset(
 
 
 _IRRELEVANT = frozenset(("description", "after", "weight", "budget", "cache", "retry", "on"))
-_IRRELEVANT |= {"retry_on", "repair", "timeout"}
+_IRRELEVANT |= {"retry_on", "repair", "timeout", "writes"}
 """Fields that change neither a node's result nor its replacement."""
 _OF_CALLS = {"breaker"}
 """Fields of a declaration about when its calls are made."""

@@ -19,7 +19,7 @@ from weft.engine.graph.node import (
     Retry,
     Skip,
 )
-from weft.workflow.compile import containers, node_functions
+from weft.workflow.compile import containers, expectations, node_functions
 from weft.workflow.compile.identity import Digests, cache_of, identity_of
 from weft.workflow.compile.policy import NameBindings, policy_of, retry_of
 from weft.workflow.document import BaseNode, Block
@@ -98,7 +98,7 @@ class NodePlans:
 
     def _plan(self, step: BaseNode) -> NodePlan:
         unit, digests = self._unit, self._digests
-        used = names_of(step)
+        used = names_of(step, besides="writes")
         if step.cache is not None:  # the result depends on what the bodies use, too
             used |= inner_names(step)
         cache = cache_of(step, unit, self._cached)
@@ -113,7 +113,7 @@ class NodePlans:
             _kind(step),
             resource,
             own,
-            None if node_fn is None else with_condition(step.when, node_fn),
+            None if node_fn is None else guarded(step, node_fn),
             policy_of(step, NameBindings(), resource, cache, _no_replacement, own)
             if is_shared(step)
             else None,
@@ -177,11 +177,12 @@ def mentioned_names(step: BaseNode) -> frozenset[str]:
     return frozenset(names)
 
 
-def with_condition(condition: str | None, node_fn: NodeFn) -> NodeFn:
-    """`node_fn`, skipped where the condition of its node does not hold."""
-    if condition is None:
+def guarded(step: BaseNode, node_fn: NodeFn) -> NodeFn:
+    """`node_fn`, skipped where the condition of its node does not hold; its value is checked."""
+    node_fn = expectations.checked(step, node_fn)
+    if step.when is None:
         return node_fn
-    test = template(condition)
+    test = template(step.when)
 
     async def run(context: NodeContext, inputs: Inputs) -> Any:
         if not test.render(inputs):

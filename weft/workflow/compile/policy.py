@@ -63,6 +63,11 @@ class NameBindings:
         settled = settled and self.settled
         return replace(self, sources={**self.sources, **nodes}, settled=settled)
 
+    def without(self, name: str) -> NameBindings:
+        """These bindings without the node `name`."""
+        rest = {other: source for other, source in self.sources.items() if other != name}
+        return replace(self, sources=rest)
+
     def is_node(self, name: str) -> bool:
         """True when the value of `name` comes from a node."""
         return name in self.sources and name not in self.values

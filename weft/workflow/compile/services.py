@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from weft.core.ids import NodeId
 from weft.core.ports import ToolRunner
 from weft.engine.graph.node import NodeContext
-from weft.workflow.runtime.models.factory import ModelSource
 
 if TYPE_CHECKING:
     from weft.agents.agent import Answer
     from weft.planner.routing import ToolHistory
     from weft.reasoning.thought import Thought
+    from weft.workflow.runtime.models.factory import ModelSource
     from weft.workflow.runtime.tools.toolset import Toolset
 
 

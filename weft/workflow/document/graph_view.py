@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import Literal
 
-from weft.workflow.document import BaseNode, Block, Body, WorkflowDocument
+from weft.workflow.document import BaseNode, Block, Body, NodeSpec, WorkflowDocument
 from weft.workflow.document.breaks import breaks_before
 from weft.workflow.document.spec.document import bodies
 from weft.workflow.document.spec.nodes import BranchNode, JoinNode, ToolNode, WorkflowNode
+from weft.workflow.document.state_order import Fields, StateOrder
 from weft.workflow.document.templates import inner_names, names_of
 
 LineStyle = Literal["data", "after", "fallback", "degrade"]
@@ -51,23 +52,28 @@ class GraphView:
 
 def graph_view(document: WorkflowDocument) -> GraphView:
     """The whole workflow. Bodies that are a single node without a body are not drawn separately."""
-    return _level(document.nodes, "")
+    return _level(document.nodes, "", document.state)
 
 
-def _level(steps: Mapping[str, BaseNode], prefix: str) -> GraphView:
-    nodes = tuple(_node(prefix + name, name, step) for name, step in steps.items())
+def _level(steps: Mapping[str, NodeSpec], prefix: str, fields: Fields) -> GraphView:
+    nodes = tuple(_node(prefix + name, name, step, fields) for name, step in steps.items())
     breaks = breaks_before(steps)
+    order = StateOrder.of(steps, fields) if fields else None
     edges = (
         ViewEdge(prefix + source, prefix + target, style)
         for name, step in steps.items()
-        for source, target, style in _edges(name, step, list(steps), breaks.get(name))
+        for source, target, style in _edges(
+            name, step, list(steps), breaks.get(name), order.waits(name) if order else ()
+        )
     )
     return GraphView(nodes, tuple(edges))
 
 
-def _node(path: str, name: str, step: BaseNode) -> ViewNode:
+def _node(path: str, name: str, step: BaseNode, fields: Fields) -> ViewNode:
     if isinstance(step, BranchNode):
-        groups = tuple((case, _body(body, f"{path}/{case}/")) for case, body in step.cases.items())
+        groups = tuple(
+            (case, _body(b, f"{path}/{case}/", fields)) for case, b in step.cases.items()
+        )
         return ViewNode(path, name, step.kind, None, groups)
     if isinstance(step, ToolNode):
         others = tuple(other.tool for other in step.alternatives)
@@ -75,20 +81,25 @@ def _node(path: str, name: str, step: BaseNode) -> ViewNode:
     if isinstance(step, WorkflowNode):
         return ViewNode(path, name, step.kind, max_depth=step.max_depth)
     inner = bodies(step)
-    return ViewNode(path, name, step.kind, _body(inner[0].body, f"{path}/") if inner else None)
+    body = _body(inner[0].body, f"{path}/", fields) if inner else None
+    return ViewNode(path, name, step.kind, body)
 
 
-def _body(body: Body, prefix: str) -> GraphView:
+def _body(body: Body, prefix: str, fields: Fields) -> GraphView:
     if isinstance(body, Block):
-        return _level(body.nodes, prefix)
-    return GraphView((_node(f"{prefix}{body.kind}", body.kind, body),))
+        return _level(body.nodes, prefix, fields)
+    return GraphView((_node(f"{prefix}{body.kind}", body.kind, body, fields),))
 
 
 def _edges(
-    name: str, step: BaseNode, siblings: list[str], last_break: str | None
+    name: str,
+    step: BaseNode,
+    siblings: list[str],
+    last_break: str | None,
+    writers: Collection[str],
 ) -> Iterator[tuple[str, str, LineStyle]]:
     data = names_of(step) | inner_names(step) | set(step.join if isinstance(step, JoinNode) else ())
-    waits = frozenset((*step.after, last_break)) - data
+    waits = frozenset((*step.after, last_break, *writers)) - data
     yield from ((other, name, "data") for other in siblings if other in data)
     yield from ((other, name, "after") for other in siblings if other in waits)
     if step.fallback is not None:

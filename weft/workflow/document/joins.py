@@ -26,6 +26,17 @@ def check_join(unit: Unit, step: JoinNode | MapNode, path: KeyPath) -> None:
         unit.fail(JoinError("a quorum needs `k`", hint=hint), (*path, "mode"))
     if isinstance(step, JoinNode):
         _check_branches(unit, step, path)
+    elif step.grow is not None:
+        _check_growth(unit, step, path)
+
+
+def _check_growth(unit: Unit, step: MapNode, path: KeyPath) -> None:
+    """A result of each item is kept from step to step."""
+    if step.mode == "all" or (step.mode == "best_effort" and "otherwise" in step.model_fields_set):
+        return
+    message = f"a map that grows needs a result of every item, and its mode is {step.mode}"
+    hint = "leave `mode` out, or take best_effort with `otherwise`"
+    unit.fail(JoinError(message, hint=hint), (*path, "grow"), at_key=True)
 
 
 def _check_branches(unit: Unit, step: JoinNode, path: KeyPath) -> None:

@@ -39,7 +39,15 @@ def load_unit(path: Path) -> Unit:
 
 def load_partly(path: Path) -> tuple[Unit, DefectLog]:
     """As `load_unit`: the defects, and what is left without them. Raises: `SourceError`."""
-    source, tree = read_file(path)
+    return _partly(*read_file(path), path)
+
+
+def load_text_partly(text: str, path: Path) -> tuple[Unit, DefectLog]:
+    """As `load_partly`, for the text that the file is to have."""
+    return _partly(*read_text(text, str(path)), path)
+
+
+def _partly(source: SourceText, tree: Tree, path: Path) -> tuple[Unit, DefectLog]:
     folder = path.resolve().parent
     loader = _UnitLoader(folder)
     return loader.partly(source, tree, folder, path.resolve()), loader.log

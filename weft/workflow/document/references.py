@@ -6,7 +6,7 @@ Imports no tools. Raises the first defect through `Unit.fail`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from graphlib import CycleError as Cycle
 from graphlib import TopologicalSorter
 from typing import Literal, NoReturn
@@ -24,6 +24,7 @@ from weft.core.suggestion import closest
 from weft.workflow.document import Block, Body, NodeSpec
 from weft.workflow.document.breaks import breaks_before, check_breaks
 from weft.workflow.document.check.evaluation import check_evaluation
+from weft.workflow.document.check.state import check_state
 from weft.workflow.document.defect_log import DefectLog
 from weft.workflow.document.expressions import BadExpression
 from weft.workflow.document.joins import check_join
@@ -39,38 +40,11 @@ from weft.workflow.document.spec.nodes import (
     ModelNode,
     ToolNode,
 )
+from weft.workflow.document.state_order import STATE, state_waits
+from weft.workflow.document.symbols import DocumentSymbol, SymbolTable
 from weft.workflow.document.templates import TemplateUse, template_uses, uses_of
 from weft.workflow.document.tool_servers import source_of
 from weft.workflow.document.unit import Unit, node_name
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentSymbol:
-    """A name of a document. `replaces`: the node that this one is a fallback of, if any."""
-
-    kind: Literal["input", "node", "item", "break"]
-    path: KeyPath
-    replaces: str | None = None
-
-
-@dataclass(slots=True)
-class SymbolTable:
-    """The names of one level; names of outer levels are visible too."""
-
-    outer: SymbolTable | None = None
-    symbols: dict[str, DocumentSymbol] = field(default_factory=dict)
-
-    def find(self, name: str) -> DocumentSymbol | None:
-        """The symbol `name`, here or in an outer level."""
-        if name in self.symbols:
-            return self.symbols[name]
-        return self.outer.find(name) if self.outer is not None else None
-
-    def visible(self) -> Iterator[str]:
-        """All names, innermost first."""
-        yield from self.symbols
-        if self.outer is not None:
-            yield from self.outer.visible()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +114,7 @@ def _refuse(unit: Unit, need: Dependency, message: str) -> NoReturn:
     unit.fail(error, need.path, line=need.line, word=need.name)
 
 
-_EXPRESSIONS = frozenset(("when", "until", "valid", "break"))
+_EXPRESSIONS = frozenset(("when", "until", "valid", "break", "expect", "accept"))
 _MEANT_AS_NAMES = frozenset(("map", "over", "branch", "start", "result", "outputs"))
 
 
@@ -168,7 +142,11 @@ class _ReferenceChecker:
         inputs = SymbolTable()
         for name in self._document.inputs:
             inputs.symbols[name] = DocumentSymbol("input", ("inputs", name))
+        if self._document.state:
+            with self._log:
+                self._declare(inputs, STATE, DocumentSymbol("state", ("state",)))
         scope, _ = self._nodes(self._document.nodes, ("nodes",), inputs)
+        check_state(self._unit, self._log)
         self._knobs()
         for name, value in self._document.outputs.items():
             with self._log:
@@ -222,6 +200,8 @@ class _ReferenceChecker:
         for name, last in breaks_before(nodes).items():
             if name in nodes:
                 needs[name].setdefault(last, Dependency(last, (*path, name)))
+        for name, writer in state_waits(nodes, self._document.state):
+            needs[name].setdefault(writer, Dependency(writer, (*path, name)))
         together = with_replacements(needs, replacements)
         with self._log:
             self._check_replacements(replacements, path)

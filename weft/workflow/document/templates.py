@@ -28,6 +28,7 @@ from weft.workflow.document.spec.nodes import (
 Path = tuple[str | int, ...]
 _NONE: frozenset[str] = frozenset()
 _VALUE = frozenset(("value",))
+_GROWN = frozenset(("value", "done", "failed", "total"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,9 @@ def uses_of(
 def _common(step: BaseNode) -> Iterator[TemplateUse]:
     yield from uses_of(step.when, "when")
     yield from uses_of(step.default, "default", early=True)
+    yield from uses_of(step.expect, "expect", bound=_VALUE)
+    if step.writes:
+        yield from uses_of(step.writes, "writes", bound=_VALUE)
     if isinstance(step, ToolNode) and isinstance(step.approve, str):
         yield from uses_of(step.approve, "approve")
 
@@ -134,6 +138,8 @@ def _model(step: ModelNode) -> Iterator[TemplateUse]:
 def _choice(step: MapNode | JoinNode) -> Iterator[TemplateUse]:
     yield from uses_of(step.valid, "valid", bound=_VALUE, early=True)
     yield from uses_of(step.otherwise, "otherwise", early=True)
+    if isinstance(step, MapNode) and step.grow is not None:
+        yield from uses_of(step.grow.accept, "grow", "accept", bound=_GROWN)
 
 
 def names_of(step: BaseNode, *, besides: str | None = None) -> frozenset[str]:

@@ -21,6 +21,7 @@ _SECTIONS = (
     "inputs",
     "models",
     "tools",
+    "state",
     "run",
     "schedule",
     "evaluation",
@@ -32,7 +33,11 @@ _SECTIONS = (
 
 def to_yaml(document: WorkflowDocument) -> str:
     """The YAML text, which loads as an equal document."""
-    raw = document.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return sections_text(document.model_dump(mode="json", by_alias=True, exclude_unset=True))
+
+
+def sections_text(raw: Mapping[str, Any]) -> str:
+    """The YAML text of a document in plain data, which need not be valid."""
     top = CommentedMap()
     for key, value in raw.items():
         if value or key not in _SECTIONS:

@@ -267,6 +267,7 @@ class FlowBuilder(NodeAdder):
         /,
         *,
         width: int | None = None,
+        grow: Mapping[str, object] | None = None,
         on: str | None = None,
         mode: JoinMode = "all",
         k: int | None = None,
@@ -277,7 +278,9 @@ class FlowBuilder(NodeAdder):
         """Run `body(item)` or `body(item, index)` for every item of a list, in parallel.
 
         `body` is called once, now, with handles; its nodes run once for each item. The value is the
-        list of results. `mode` decides how many must succeed. `on`: the pool of the run's cluster
+        list of results. `mode` decides how many must succeed. `grow`, such as `{"first": 5,
+        "factor": 4, "accept": "{{ value | length == done }}"}`, does a sample of the items first,
+        and more while `accept` holds. `on`: the pool of the run's cluster
         for the tool calls inside whose tools name none, or "local": see docs/cluster.md.
         """
         self._known("map", options)
@@ -288,6 +291,7 @@ class FlowBuilder(NodeAdder):
             "as": names[0],
             "do": do,
             **({} if width is None else {"width": width}),
+            **({} if grow is None else {"grow": self._value(grow)}),
             **({} if on is None else {"on": on}),
             **self._join(mode, k, valid, otherwise),
         }

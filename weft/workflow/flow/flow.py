@@ -32,10 +32,11 @@ from weft.workflow.document.spec.declarations import InputSpec
 from weft.workflow.document.spec.defects import first_defect
 from weft.workflow.document.spec.document import walk
 from weft.workflow.document.spec.nodes import WorkflowNode
+from weft.workflow.document.state_order import STATE
 from weft.workflow.document.unit import DocumentOrigin, Unit
 from weft.workflow.flow.handle import InputHandles, NodeHandle, kinds_of
 from weft.workflow.flow.node_signatures import InputSignature
-from weft.workflow.flow.python_values import document_value, is_type, schema_of
+from weft.workflow.flow.python_values import document_value, is_type, schema_of, state_field
 from weft.workflow.flow.run_arguments import SETTINGS, FlowOptions, inputs_together, split_arguments
 from weft.workflow.flow.signatures import checked_as
 from weft.workflow.flow.views import FlowViews
@@ -76,6 +77,8 @@ class Flow(FlowViews, Generic[In, Out, P]):
     `params` has the handles of the inputs, and the outputs of a result are an instance.
     `models`: declarations as in a file, or clients. `tools`: functions, import paths,
     declarations or a `Memory`, by name.
+    `state`: its fields, as in a file: types, or mappings with `type`, `initial` and `reduce`. Nodes
+    write it by `writes={"field": lambda value: value.part}`, and `flow.state.field` reads it.
     `folder`: the base of relative paths (default: the working directory).
 
     Raises: `BuildError` when a declaration is wrong.
@@ -132,12 +135,14 @@ class Flow(FlowViews, Generic[In, Out, P]):
         description: str | None = None,
         models: Mapping[str, str | Mapping[str, object] | ModelClient] | None = None,
         tools: Mapping[str, str | Mapping[str, object] | Callable[..., Any] | Memory] | None = None,
+        state: Mapping[str, object] | None = None,
         folder: str | Path | None = None,
         **limits: Unpack[FlowLimits],
     ) -> None:
         check_keywords("Flow", limits, (*_FLOW_KEYWORDS, *FlowLimits.__annotations__))
         expect(name, str, "the name of a flow is a text", 'Flow("brief")')
-        for key, section in (("models", models or {}), ("tools", tools or {})):
+        sections = (("models", models or {}), ("tools", tools or {}), ("state", state or {}))
+        for key, section in sections:
             hint = f'write {key}={{"small": ...}}'
             expect(section, Mapping, f"`{key}` maps names to declarations", hint)
         super().__init__((Path(folder) if folder is not None else Path.cwd()).resolve())
@@ -146,6 +151,8 @@ class Flow(FlowViews, Generic[In, Out, P]):
         self._optimise: Any = None
         self._limits = {key: document_value(value, self) for key, value in limits.items()}
         self._inputs: dict[str, Any] = {}
+        self._state = {name: state_field(field) for name, field in (state or {}).items()}
+        self._level.bound |= {STATE} if self._state else set()
         self._outputs: dict[str, Any] = {}
         self._origin: DocumentOrigin | None = None
         self._root = self._folder
@@ -176,8 +183,9 @@ class Flow(FlowViews, Generic[In, Out, P]):
         flow._optimise = raw.get("optimise")
         flow._models = dict(raw.get("models", {}))
         flow._tools = dict(raw.get("tools", {}))
+        flow._state = dict(raw.get("state", {}))
         flow._level.nodes = dict(document.nodes)
-        flow._level.bound = set(document.inputs)
+        flow._level.bound = {*document.inputs, *[STATE] * bool(document.state)}
         flow._outputs = dict(document.outputs)
         flow._functions.update(unit.functions)
         flow._clients = dict(unit.clients)
@@ -443,6 +451,7 @@ class Flow(FlowViews, Generic[In, Out, P]):
             "inputs": self._inputs,
             "models": self._models,
             "tools": self._tools,
+            "state": self._state,
             "optimise": self._optimise,
             "run": self._limits,
             "nodes": self._level.nodes,
@@ -461,4 +470,4 @@ def _changes_of(flows: Iterable[AnyFlow]) -> dict[AnyFlow, int]:
     return {flow: flow._changes for flow in flows}  # noqa: SLF001 - a `Flow`
 
 
-_FLOW_KEYWORDS = ("inputs", "outputs", "description", "models", "tools", "folder")
+_FLOW_KEYWORDS = ("inputs", "outputs", "description", "models", "tools", "state", "folder")

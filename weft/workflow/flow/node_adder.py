@@ -120,11 +120,22 @@ class NodeAdder(ABC):
                 return list(error_names(value))
             except ValueError as error:
                 raise BuildError(f"retry_on: {error}") from error
+        if key == "expect" and isinstance(value, Mapping):
+            return {words: self._test(test, "value") for words, test in value.items()}
         if key == "after":
             expect(value, (NodeHandle, list, tuple), "`after` is a node or a list", "after=[a, b]")
             return [
                 node_name_of(one) for one in ([value] if isinstance(value, NodeHandle) else value)
             ]
+        if key == "writes":
+            expect(value, Mapping, "`writes` maps fields of the state to values", 'writes={"x": 1}')
+            return {name: self._written(each) for name, each in value.items()}
+        return self._value(value)
+
+    def _written(self, value: object) -> Any:
+        """What a node writes; a function is called once, with a handle for the node's value."""
+        if callable(value) and not isinstance(value, Expression):
+            return self._value(value(NodeHandle("value", self)))
         return self._value(value)
 
     def _value(self, value: object) -> Any:

@@ -44,6 +44,7 @@ class MapOptions(EnoughOptions, total=False):
     """Options of a map."""
 
     width: int | None
+    grow: Mapping[str, object] | None
     on: str | None
 
 

@@ -202,6 +202,17 @@ def schema_of(kind: Any) -> Any:
         raise BuildError(f"{kind!r} has no JSON Schema: {reason}", hint=hint) from error
 
 
+def state_field(declared: object) -> Any:
+    """The declaration of a field of the state: a type, or a mapping with `type` and a reducer.
+
+    Raises: `BuildError` for types that JSON cannot describe.
+    """
+    if not isinstance(declared, Mapping):
+        return declared if isinstance(declared, (str, list)) else {"type": schema_of(declared)}
+    field = {key: plain(value) for key, value in declared.items() if key != "type"}
+    return {"type": schema_of(declared["type"]), **field} if "type" in declared else field
+
+
 def _untitled(schema: Any) -> Any:
     """Without the titles that pydantic derives from names."""
     if isinstance(schema, dict):

@@ -25,6 +25,7 @@ class FlowOptions(FlowLimits, total=False):
     description: str | None
     models: Mapping[str, str | Mapping[str, object] | ModelClient] | None
     tools: Mapping[str, str | Mapping[str, object] | Callable[..., Any] | Memory] | None
+    state: Mapping[str, object] | None
     folder: str | Path | None
 
 

@@ -43,12 +43,14 @@ class NodeOptions(TypedDict, total=False):
     description: str
     when: Condition
     after: object
+    writes: Mapping[str, object]
     retry: int | Mapping[str, object]
     retry_on: ErrorRef | Sequence[ErrorRef]
     timeout: float | str
     fallback: object
     default: object
     on_failure: Literal["fail", "skip"]
+    expect: Mapping[str, Test]
     cache: bool | Mapping[str, object]
     budget: Mapping[str, object] | Budget
     degrade: object

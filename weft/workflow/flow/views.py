@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from weft.core.errors import BuildError
 from weft.workflow.document import NodeSpec, WorkflowDocument
 from weft.workflow.document.inputs import coerce_inputs
 from weft.workflow.document.spec.declarations import InputSpec
 from weft.workflow.document.spec.document import walk
 from weft.workflow.document.spec.nodes import ToolNode
+from weft.workflow.document.state_order import STATE
 from weft.workflow.document.unit import node_name
 from weft.workflow.document.writer import check_portable, to_yaml
 from weft.workflow.flow.builder import FlowBuilder
+from weft.workflow.flow.handle import NodeHandle
 
 if TYPE_CHECKING:
     from weft.workflow.document.graph_view import GraphView
@@ -23,6 +26,7 @@ class FlowViews(FlowBuilder):
 
     _name: str
     _description: str | None
+    _state: Mapping[str, Any]
 
     @property
     def name(self) -> str:
@@ -33,6 +37,17 @@ class FlowViews(FlowBuilder):
     def description(self) -> str:
         """One sentence for people."""
         return self._description or ""
+
+    @property
+    def state(self) -> Any:
+        """The handle of the state, for nodes and outputs: `flow.state.notes`.
+
+        Raises: `BuildError` for a flow without one.
+        """
+        if not self._state:
+            hint = 'Flow(name, state={"notes": {"type": list[str], "reduce": "append"}})'
+            raise BuildError("the flow has no state", hint=hint)
+        return NodeHandle(STATE, self)
 
     @property
     def inputs(self) -> Mapping[str, InputSpec]:

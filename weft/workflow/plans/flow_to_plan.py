@@ -177,23 +177,32 @@ class _FlowToPlan:
         if isinstance(node, ToolNode):
             self._check(name, node)
             arguments = self._arguments(node, {}, name)
-            return PlanStep(number, node.tool, arguments, None, self._when(node, name), thought)
+            when, after = self._when(node, name), self._after(node)
+            return PlanStep(number, node.tool, arguments, None, when, thought, after=after)
         if not isinstance(node, MapNode) or not isinstance(node.do, ToolNode):
             _refuse(name, f"a plan has no {node.kind} nodes like this")
         self._check(name, node)
         self._check(name, node.do)
+        if self._after(node.do):
+            _refuse(name, "a plan has no order of an item")
         here: dict[str, Here] = {node.item: "item", "index": "index"}
         if node.do.when is not None:
             _refuse(name, "a plan has no condition on an item")
         over = self._ref(node.over, name)
         arguments = self._arguments(node.do, here, name)
-        return PlanStep(number, node.do.tool, arguments, over, self._when(node, name), thought)
+        when, after = self._when(node, name), self._after(node)
+        return PlanStep(number, node.do.tool, arguments, over, when, thought, after=after)
 
     def _check(self, name: str, node: NodeStep) -> None:
         for key in sorted(node.model_fields_set - _EXPRESSIBLE):
             _refuse(name, f"a plan cannot say `{key}`")
-        for other in set(node.after) - names_of(node) - inner_names(node):
-            _refuse(name, f"a plan cannot wait for `{other}` without using its value")
+        for other in set(node.after) - self._numbers.keys():
+            _refuse(name, f"a plan cannot wait for `{other}`: it is no call of a tool")
+
+    def _after(self, node: NodeStep) -> tuple[int, ...]:
+        """The steps that `node` waits for without using their values."""
+        only = set(node.after) - names_of(node) - inner_names(node)
+        return tuple(sorted(self._numbers[other] for other in only))
 
     def _arguments(self, node: ToolNode, here: Mapping[str, Here], name: str) -> dict[str, Value]:
         return {key: self._value(value, here, name) for key, value in node.arguments.items()}

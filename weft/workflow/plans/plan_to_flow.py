@@ -53,7 +53,7 @@ def flow_of(
     `folder`.
 
     The flow keeps the steps, their thoughts as descriptions, and what the join names; not the
-    thought before the join.
+    thought before the join, and no order that a reference implies.
 
     Raises: `BuildError` when a tool is not declared, or the plan is empty; `PlanError` for values
     that are not JSON.
@@ -124,9 +124,9 @@ class _PlanToFlow:
             call["with"] = {name: self._value(value) for name, value in step.arguments.items()}
         description = {"description": step.thought} if step.thought else {}
         when = {"when": _condition(step.when)} if step.when is not None else {}
+        after = {"after": names} if (names := _waited_for(step)) else {}
         if step.over is None:
-            return {**call, **when, **description}
-        after = {"after": names} if (names := _only_inside(step)) else {}
+            return {**call, **when, **after, **description}
         return {"map": _expression(step.over), "do": call, **when, **after, **description}
 
     def _value(self, value: Value) -> Any:
@@ -189,10 +189,14 @@ def _doubtful(steps: Sequence[PlanStep]) -> set[int]:
     return doubtful
 
 
-def _only_inside(step: PlanStep) -> list[str]:
-    """The nodes that only a map's body refers to: without them there is no map either."""
-    outside = {ref.source for ref in (step.over, step.when and step.when.ref) if ref}
-    return [f"s{number}" for number in step.needs if number not in outside]
+def _waited_for(step: PlanStep) -> list[str]:
+    """The nodes that the step waits for without using their values in its own fields.
+
+    Those that only a map's body refers to are among them: without them there is no map either.
+    """
+    own = step.refs if step.over is None else (step.over, step.when and step.when.ref)
+    used = {ref.source for ref in own if ref}
+    return [f"s{number}" for number in step.needs if number not in used]
 
 
 def _expression(ref: Ref) -> str:

@@ -34,7 +34,7 @@ from weft.workflow.document.check.schedules import check_schedules
 from weft.workflow.document.check.types import TypeChecker
 from weft.workflow.document.defect_log import DefectLog
 from weft.workflow.document.expressions import ValueTemplate
-from weft.workflow.document.loader import load_partly
+from weft.workflow.document.loader import load_partly, load_text_partly
 from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.spec.document import walk
 from weft.workflow.document.spec.nodes import ModelNode, ToolNode
@@ -255,6 +255,7 @@ class CompiledFlow:
             if not is_shared(step) or not mentioned_names(step).isdisjoint(inputs):
                 bound.append((place, name))
                 unbound.update((at, Node(n.id, _unbound)) for at, n in enumerate(made, place))
+        nodes += self._compiler.end(steps, names)
         graph = Graph(self._unit.document.name, nodes, kept_nodes(self._unit))
         if self._digests is not None:  # complete now
             self.sources = source_texts(self._unit, self._digests)
@@ -308,7 +309,15 @@ def check_file(path: Path, on: Placement | None = None) -> Unit:
 
     Raises: `SourceError` for the first defect, which has all in `defects`.
     """
-    unit, log = load_partly(path)
+    return _whole(*load_partly(path), on)
+
+
+def check_text(text: str, path: Path) -> Unit:
+    """As `check_file`, for the text that the file is to have."""
+    return _whole(*load_text_partly(text, path), None)
+
+
+def _whole(unit: Unit, log: DefectLog, on: Placement | None) -> Unit:
     if all(_leaves_a_whole(error.path) for error in log.found):
         for included in unit.everything():
             check_local_names(included, log)

@@ -14,6 +14,7 @@ from weft.core.schema import at, mismatch
 from weft.core.values import JsonSchema, ToolSpec
 from weft.validation import violation
 from weft.workflow.document import WorkflowDocument
+from weft.workflow.document.defect_log import DefectLog
 from weft.workflow.document.expressions import Template, value_template
 from weft.workflow.document.expressions.sandbox import to_json
 from weft.workflow.document.expressions.template import ValueTemplate
@@ -192,6 +193,22 @@ def check_arguments(
     for name in parameters.required:
         if name not in given:
             _missing(unit, parameters.what, name, list(given), node)
+
+
+def check_writes(
+    unit: Unit, given: Mapping[str, Any], node: KeyPath, look: SchemaOf, log: DefectLog
+) -> None:
+    """Check the types of what `node` writes to the state; `log` has the defects."""
+    for name, value in given.items():
+        field, parsed = unit.document.state[name], value_template(value)
+        why = mismatch(infer(parsed, look), field.written)
+        if why is not None:
+            how = f"`{field.reduce}` of " if field.reduce else ""
+            error = TypeMismatch(
+                f"{how}`state.{name}` cannot take this: {why}", hint=_takes(field.written)
+            )
+            with log:
+                unit.fail(error, (*node, "writes", name))
 
 
 def _takes(schema: JsonSchema) -> str:

@@ -22,6 +22,7 @@ from weft.workflow.document.check.arguments import (
     CalleeParameters,
     check_arguments,
     check_call,
+    check_writes,
     element,
     infer,
     is_part,
@@ -46,6 +47,8 @@ from weft.workflow.document.spec.nodes import (
     ValueNode,
     WorkflowNode,
 )
+from weft.workflow.document.spec.state import state_schema
+from weft.workflow.document.state_order import STATE
 from weft.workflow.document.templates import TemplateUse, all_names, template_uses, uses_of
 from weft.workflow.document.tool_servers import source_of
 from weft.workflow.document.unit import Unit
@@ -121,6 +124,8 @@ class TypeChecker:
         scope = ScopeSchemas()
         for name, declared in self._unit.document.inputs.items():
             scope.own[name] = _always(declared.root)
+        if self._unit.document.state:
+            scope.own[STATE] = _always(state_schema(self._unit.document.state))
         return self._level(self._unit.document.nodes, ("nodes",), scope)
 
     def _level(
@@ -244,6 +249,9 @@ class TypeChecker:
                 self._check_paths(use, path, names if use.bound else scope)
         with self._log:
             self._check_own(step, path, scope)
+        if step.writes:
+            own = ScopeSchemas(scope, {"value": partial(self._own, step, path, scope)})
+            check_writes(self._unit, step.writes, path, own.look, self._log)
         for inside in bodies(step):
             self._check_body(
                 inside.body, (*path, *inside.path), self._inside(step, path, inside, scope)

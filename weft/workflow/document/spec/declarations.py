@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 from weft.core.ids import is_name
 from weft.core.values import Effect
 from weft.validation import violation
+from weft.workflow.document.spec.facts import Facts
 from weft.workflow.document.spec.fields import (
     Duration,
     Name,
@@ -353,6 +354,14 @@ class ToolUse(SpecPart):
         "calls of a `once` tool that a model requests. Of a server: of all its tools, or by tool."
     )
 
+    needs: Facts | None = optional(
+        "Facts that have to hold before a call: `at({room})`, `not holding(*)`."
+    )
+    makes: Facts | None = optional(
+        "Facts that hold after a call: `open({door})`; `not at(*)` undoes such facts first."
+    )
+    fill: bool | None = optional("An agent's rehearsal may add calls of the tool to its plan.")
+
     def approval(self, tool: str = "") -> bool | str | None:
         """The rule for a `tool` of a server, or for the single tool; None: it does not say."""
         if isinstance(self.approve, dict):
@@ -395,7 +404,7 @@ class ToolUse(SpecPart):
 
     def _misplaced(self, kind: str) -> str | None:
         """A key that tools of the origin `kind` do not have."""
-        for key in ("isolate", "on"):
+        for key in ("isolate", "on", "needs", "makes", "fill"):
             if getattr(self, key) is not None and kind != "use":
                 return key
         if self.only and kind not in ("mcp", "memory"):

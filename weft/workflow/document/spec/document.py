@@ -25,6 +25,7 @@ from weft.workflow.document.spec.nodes import (
 )
 from weft.workflow.document.spec.optimise import OptimiseSpec
 from weft.workflow.document.spec.settings import RunSpec, Schedules, ScheduleSpec
+from weft.workflow.document.spec.state import StateFields
 
 Path = tuple[str | int, ...]
 
@@ -41,6 +42,9 @@ class WorkflowDocument(SpecPart):
     )
     models: dict[Name, Model] = optional_mapping("The language models, by a name of your own.")
     tools: dict[Name, Tool] = optional_mapping("The tools, by a name of your own.")
+    state: dict[Name, StateFields] = optional_mapping(
+        "What nodes write with `writes` and read as `{{ state.x }}`: fields with a type each."
+    )
     optimise: OptimiseSpec | None = optional("What an optimiser may change.")
     run: RunSpec = Field(default_factory=RunSpec, description="Limits of a whole run.")
     schedule: Schedules | None = optional(

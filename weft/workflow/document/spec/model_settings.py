@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from weft.agents.catalogue.options import LEAST_TOKENS, ChooserName
 from weft.agents.names import AgentName
+from weft.workflow.document.spec.facts import Facts
 from weft.workflow.document.spec.fields import (
     Duration,
     Name,
@@ -188,6 +189,18 @@ class CatalogueSpec(SpecPart):
     calls: Positive | None = optional("At most so many operations of a model that chooses; 12.")
 
 
+class RehearsalSpec(SpecPart):
+    """The facts with which an agent rehearses its plans."""
+
+    facts: str | Facts | None = optional(
+        "All facts that hold before the first call, or a YAML file that lists them."
+    )
+    goals: Facts | None = optional("Facts that have to hold after the last step of a plan.")
+    states: Positive | None = optional(
+        "At most so many states in the search for missing steps; 10,000."
+    )
+
+
 class AgentSpec(SpecPart):
     """An agent: a loop in which the model calls tools until it can answer the question."""
 
@@ -207,6 +220,10 @@ class AgentSpec(SpecPart):
         "unless the tool says so."
     )
     catalogue: CatalogueSpec | None = optional("Offer only the tools that fit the prompt.")
+    rehearsal: RehearsalSpec | None = optional(
+        "Of compiler and plan: rehearse a plan before its first call, by what its tools need and "
+        "make."
+    )
 
 
 Agentic = Annotated[AgentSpec, expands("loop", Loop | AgentSpec), shortens("loop")]

@@ -36,6 +36,7 @@ from weft.workflow.document.spec.settings import (
     AlternativeSpec,
     BudgetSpec,
     Cache,
+    GrowSpec,
     Positive,
     Retry,
     RetryOn,
@@ -52,6 +53,9 @@ class BaseNode(SpecPart):
         "The node, and what needs it, is left out unless this is true."
     )
     after: Names = optional_list("Nodes to wait for without using their values.")
+    writes: dict[Name, Value] = optional_mapping(
+        "What it writes to the state, by field; in these expressions `value` is its own value."
+    )
     retry: Retry | None = optional("Repeat it when its error may go away.")
     retry_on: RetryOn | None = optional(
         "Further errors after which it is repeated: exceptions as `module.Class`, built-in ones "
@@ -64,6 +68,10 @@ class BaseNode(SpecPart):
     default: Value = optional("Its value when it (and its fallback) fails.")
     on_failure: Literal["fail", "skip"] = Field(
         default="fail", description="skip: its failure does not count as a failure of the run."
+    )
+    expect: dict[str, Template] = optional_mapping(
+        "What must be true of its value, by a few words each: expressions that see it as `value`. "
+        "Otherwise the node fails (`ExpectationFailed`)."
     )
     cache: Cache | None = optional("Reuse the result for equal inputs.")
     budget: BudgetSpec | None = optional("What it, and all inside it, may spend.")
@@ -335,6 +343,7 @@ class MapNode(BaseNode):
     over: Value = Field(alias="map", description="The list.")
     item: Name = Field(default="item", alias="as", description="What an item is called inside.")
     width: Positive | None = optional("At most so many items at once.")
+    grow: GrowSpec | None = optional("Do a sample of the items first, then more and more.")
     on: Name | None = optional(_ON)
     mode: JoinMode = Field(default="all", description="How many items must succeed.")
     k: Positive | None = optional("How many, when the mode is quorum.")

@@ -14,6 +14,7 @@ from weft.workflow.document.spec.fields import (
     Duration,
     Name,
     SpecPart,
+    Template,
     Value,
     expands,
     optional,
@@ -52,6 +53,22 @@ class BreakerSpec(SpecPart):
     )
     successes: Positive = Field(
         default=3, description="So many of these close it; one that fails opens it again."
+    )
+
+
+class GrowSpec(SpecPart):
+    """Run a map on a few items first, then on more and more, as long as the results are good."""
+
+    first: Positive = Field(default=5, description="So many items first.")
+    factor: float = Field(
+        default=4.0, gt=1, description="After each step, so many times as many items are done."
+    )
+    accept: Template | None = optional(
+        "Asked after each step but the last; the map fails when it is not true. It sees `value`, "
+        "the results so far in the order of the items, and the numbers `done`, `failed`, `total`."
+    )
+    seed: int = Field(
+        default=0, description="Which items come first: a sample, for the first rows are none."
     )
 
 

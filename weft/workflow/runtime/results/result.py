@@ -17,6 +17,7 @@ from weft.core.questions import PendingQuestion
 from weft.core.values import Usage
 from weft.engine import RunResult
 from weft.engine.scheduler.effects import UnsettledEffect
+from weft.workflow.compile.reducers import final_state
 from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.expressions import ValueTemplate, value_template
 from weft.workflow.document.python_types import PythonTypes, first_error, rebuilt, whole
@@ -45,6 +46,7 @@ class FlowResult(Generic[Out]):
                what the node's own code raised, with its traceback. Nodes that failed in an earlier
                part of the run have no cause
     causes     for every missing output that a failure is the cause of, the node that failed first
+    state      the workflow's state at the end: all recorded writes, also of a run that failed
     """
 
     run: RunId
@@ -60,6 +62,7 @@ class FlowResult(Generic[Out]):
     errors: Mapping[NodeId, WeftError] = field(default_factory=dict, repr=False, compare=False)
     questions: tuple[PendingQuestion, ...] = ()
     causes: Mapping[str, NodeId] = field(default_factory=dict, repr=False, compare=False)
+    state: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -68,9 +71,11 @@ class FlowResult(Generic[Out]):
         outputs: Any,
         missing: Mapping[str, str],
         causes: Mapping[str, NodeId] | None = None,
+        state: Mapping[str, Any] | None = None,
     ) -> FlowResult[Any]:
-        """The engine's result of a run, with its outputs."""
+        """The engine's result of a run, with its outputs and its state."""
         own: dict[str, Any] = {"outputs": outputs, "missing": missing, "causes": causes or {}}
+        own["state"] = state or {}
         names = (each.name for each in fields(cls) if each.name not in own)
         return cls(**own, **{name: getattr(result, name) for name in names})
 
@@ -144,7 +149,8 @@ def flow_result(
             status = "failed" if status == "succeeded" else status
             reasons = (*reasons, f"the output {name} cannot be computed: {error.message}")
     ended = replace(result, status=status, reasons=reasons)
-    return FlowResult.of(ended, outputs, missing, causes)
+    state = final_state(document.state, document.nodes, result.outcomes)
+    return FlowResult.of(ended, outputs, missing, causes, state)
 
 
 def typed_result(result: FlowResult, types: PythonTypes) -> FlowResult[Any]:

@@ -8,6 +8,7 @@ from typing import Final
 from weft.core.errors import WeftError
 from weft.core.events import Outcome
 from weft.core.ids import NodeId
+from weft.workflow.compile.reducers import writes_id
 from weft.workflow.document.spec.nodes import BaseNode, JoinNode
 from weft.workflow.document.templates import inner_names, names_of
 
@@ -27,7 +28,7 @@ def root_failure(
     while node is not None and node not in visited:
         visited.add(node)
         failure = outcomes[node].failure
-        before = _failed(outcomes, _sources(steps[node]))
+        before = _failed(outcomes, _sources(node, steps))
         if failure is None or failure.error != CUT_OFF or before is None:
             return node
         node = before
@@ -55,6 +56,10 @@ def _failed(outcomes: Outcomes, names: Iterable[str]) -> NodeId | None:
     return None
 
 
-def _sources(step: BaseNode) -> set[str]:
+def _sources(node: str, steps: Mapping[str, BaseNode]) -> set[str]:
+    if node not in steps:  # of the workflow's state
+        writer, _, what = node.rpartition(".")
+        return {writer} if what == "writes" else {writes_id(NodeId(name)) for name in steps}
+    step = steps[node]
     joined = step.join if isinstance(step, JoinNode) else ()
     return {*names_of(step), *inner_names(step), *step.after, *joined}

@@ -44,13 +44,18 @@ def tool_of(unit: Unit, text: str) -> Tool[..., Any]:
 def _declared(function: Function, declared: ToolUse | None) -> Tool[..., Any]:
     """A tool, or a function as a tool, with the settings of its declaration."""
     tool = function if isinstance(function, Tool) else Tool(function)
-    approve = None if declared is None else rule_of(declared.approval())
-    if declared is None or (
-        declared.isolate is None and declared.effect is None and approve is None
-    ):
+    if declared is None:
         return tool
-    isolation = None if declared.isolate is None else _isolation(declared.isolate)
-    return tool.declared(isolation=isolation, effect=declared.effects.get(""), approve=approve)
+    given: dict[str, Any] = {
+        "isolation": None if declared.isolate is None else _isolation(declared.isolate),
+        "effect": declared.effects.get(""),
+        "approve": rule_of(declared.approval()),
+        "needs": declared.needs,
+        "makes": declared.makes,
+        "fill": declared.fill,
+    }
+    given = {name: value for name, value in given.items() if value is not None}
+    return tool.declared(**given) if given else tool
 
 
 def rule_of(written: bool | str | None) -> ApprovalRule | None:

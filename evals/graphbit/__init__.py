@@ -1,0 +1,1 @@
+"""GraphBit's six scenarios on one local server with a fixed latency, and how prompts grow."""

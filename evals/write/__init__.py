@@ -1,0 +1,1 @@
+"""Workflows from words: samples imported, planted defects mended, whole workflows written."""
