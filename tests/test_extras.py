@@ -124,6 +124,7 @@ _BARE: dict[tuple[str, ...], tuple[int, str]] = {
     ("export-drafter", "head", "--model", "m", "--out", "new"): (2, _LOCAL),
     ("train-diffusion", "--list"): (2, _LOCAL),
     ("train-diffusion", "block", *_TRAINER): (2, _LOCAL),
+    ("train-planner", "--data", "one.jsonl", "--out", "new"): (2, _LOCAL),
     ("train-router", "nothing", "--out", "router.json"): (2, "no run"),
     ("gateway", "plain.yaml"): (1, "pip install 'weft[gateway]'"),
     ("ui", "--no-open"): (1, "pip install 'weft[gateway]'"),

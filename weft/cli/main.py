@@ -89,7 +89,7 @@ app = application(
         *("submit", "worker", "queue", "schedule"),
         *("ask", "think", "eval", "optimise"),
         *("serve", "ps", "stop", "gateway", "mcp", "ui", "plan-serve"),
-        *("train-drafter", "export-drafter", "train-diffusion", "train-router"),
+        *("train-drafter", "export-drafter", "train-diffusion", "train-planner", "train-router"),
         *("generate-calls", "regroup", "write"),
         *("check", "decoders", "doctor", "graph", "init", "schema", "version"),
         *("model", "runs", "conversations", "cluster"),

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from weft.training.diffusion.spec import DiffusionTrainerSpec, DiffusionTrainingResult
     from weft.training.drafters.session import DrafterTrainingResult
     from weft.training.drafters.spec import DrafterSpec
+    from weft.training.planner.session import PlannerTrainingResult
 
     Trainable = DrafterSpec | DiffusionTrainerSpec
-    Trained = DrafterTrainingResult | DiffusionTrainingResult
+    Trained = DrafterTrainingResult | DiffusionTrainingResult | PlannerTrainingResult
 
 T = TypeVar("T", bound="Trained")
 STATUS = statuses((ExitCode.SUCCEEDED, ExitCode.FAILED, ExitCode.INVALID, ExitCode.INTERRUPTED))

@@ -9,7 +9,7 @@ from weft.core.errors import CapabilityError
 from weft.core.extras import optional_packages
 
 
-def shipped_weights(kind: Literal["diffusion", "speculative"]) -> Path:
+def shipped_weights(kind: Literal["diffusion", "planner", "speculative"]) -> Path:
     """The folder of the models or drafters of that kind, one subfolder each.
 
     Raises: `CapabilityError` that names the package where it is not installed.

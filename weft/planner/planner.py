@@ -31,6 +31,7 @@ from weft.core.ports.model import (
     Sampling,
 )
 from weft.core.values import JsonSchema, Message, ToolSpec, Usage
+from weft.planner.compact import ASK_CHARS, COMPACT
 from weft.planner.draft import PlanDraft, PlanHooks, unchanged
 from weft.planner.grammar import GrammarLimits, loosened, most_steps, plan_grammar, step_grammar
 from weft.planner.grammar.limits import Constrain, reached_limits
@@ -130,6 +131,7 @@ class _PlanRun:
         self._hooks = hooks
         self._continues = False
         self._constrained = False
+        self._grammar = planner.grammar
         self._most = planner.sampling.max_tokens or _MAX_TOKENS
         self._draft = PlanDraft(planner.model, messages, self._reader(), hooks)
 
@@ -155,7 +157,7 @@ class _PlanRun:
         """The bounds of values, where a grammar was in use."""
         if not self._constrained:
             return ""
-        return f"; its grammar allows {self._planner.grammar}, which `grammar` sets"
+        return f"; its grammar allows {self._grammar}, which `grammar` sets"
 
     async def steps(self) -> AsyncGenerator[PlanStep, None]:
         try:
@@ -189,7 +191,7 @@ class _PlanRun:
                 writer = self._draft.write(self._sampling(self._most))
         async with aclosing(writer) as steps:
             async for step in steps:
-                notes = reached_limits(step, self._planner.grammar) if self._constrained else ()
+                notes = reached_limits(step, self._grammar) if self._constrained else ()
                 for note in notes:
                     self._note(note)
                 yield step
@@ -198,6 +200,8 @@ class _PlanRun:
         planner = self._planner
         capabilities = await planner.model.capabilities()
         self._continues = capabilities.continuation
+        if capabilities.plan_form == COMPACT:  # it has learnt to ask for what is missing
+            self._grammar = replace(planner.grammar, thought_chars=ASK_CHARS)
         if planner.constrain == "line" and not capabilities.continuation:
             raise CapabilityError(
                 f"{planner.model.model} cannot go on with an unfinished answer, and so it cannot"
@@ -205,7 +209,7 @@ class _PlanRun:
                 hint="constrain='plan' takes one request",
             )
         if planner.constrain != "never" and capabilities.grammar:
-            for note in loosened(self._tools, planner.grammar):
+            for note in loosened(self._tools, self._grammar):
                 self._note(note)
         if planner.constrain != "auto":
             return planner.constrain
@@ -218,9 +222,7 @@ class _PlanRun:
     async def _whole_plan(self) -> AsyncGenerator[PlanStep, None]:
         """One request; if it runs out of tokens, another one for the join."""
         most = min(self._planner.limits.steps, most_steps(self._tools))
-        grammar = plan_grammar(
-            self._tools, most, self._known, self._planner.grammar, first=self._first
-        )
+        grammar = plan_grammar(self._tools, most, self._known, self._grammar, first=self._first)
         reserved = self._reserve() if self._continues else 0
         sampling = self._sampling(self._most - reserved)
         async with aclosing(self._draft.write(sampling, grammar)) as steps:
@@ -252,7 +254,7 @@ class _PlanRun:
         draft = self._draft
         written = draft.reader.steps
         number = written[-1].number + 1 if written else self._first
-        limits = self._planner.grammar
+        limits = self._grammar
         # Where tokens run out the join has to be short: whole results, and few of them.
         limits = limits if calls else replace(limits, path_steps=0, results=_LAST_RESULTS)
         grammar = step_grammar(self._tools, draft.reader.known, number, limits, calls=calls)

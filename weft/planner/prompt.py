@@ -154,7 +154,7 @@ def plan_messages(
     if world is not None:
         task = "\n\n".join((task, *_world(world)))
     if previous is not None:
-        task = "\n\n".join((task, _so_far(previous)))
+        task = "\n\n".join((task, progress_section(previous)))
     return (*messages, Message("user", task))
 
 
@@ -191,11 +191,11 @@ def _world(world: PlanWorld) -> Iterator[str]:
 
 def _lines_of(tool: ToolSpec) -> Iterator[str]:
     yield signature(tool)
-    if description := _line(tool.description, _DESCRIPTION):
+    if description := one_line(tool.description, _DESCRIPTION):
         yield f"  {description}"
     for name, schema in parameters_of(tool).items():
         meaning = schema.get("description") if schema is not None else None
-        if isinstance(meaning, str) and (meaning := _line(meaning, _PARAMETER)):
+        if isinstance(meaning, str) and (meaning := one_line(meaning, _PARAMETER)):
             yield f"  {parameter_name(name)}: {meaning}"
     for word, facts in (("needs", tool.needs), ("makes", tool.makes)):
         if facts:
@@ -204,9 +204,10 @@ def _lines_of(tool: ToolSpec) -> Iterator[str]:
         yield "  may be left out: it is filled in where a later call needs it"
 
 
-def _so_far(previous: PlanProgress) -> str:
+def progress_section(previous: PlanProgress) -> str:
+    """The calls of earlier rounds with their outcomes, and the request for the rest."""
     lines = [f"So far:\n{_history(previous)}"] if _history(previous) else []
-    if thought := _line(previous.thought, _THOUGHT):
+    if thought := one_line(previous.thought, _THOUGHT):
         lines.append(f"What is missing: {thought}")
     return "\n\n".join((*lines, _REST.format(number=previous.next_number)))
 
@@ -216,7 +217,7 @@ def _history(previous: PlanProgress) -> str:
     entries: list[tuple[PlanStep, str]] = []
     entries += [(done.step, f"= {done.shown}") for done in previous.done]
     entries += [
-        (one.step, f"failed: {_line(str(one.failure), _REASON)}") for one in previous.failed
+        (one.step, f"failed: {one_line(str(one.failure), _REASON)}") for one in previous.failed
     ]
     entries += [
         (one.step, f"did not run: it needs {', '.join(f'${by}' for by in one.by)}")
@@ -225,16 +226,17 @@ def _history(previous: PlanProgress) -> str:
     entries += [(step, "was left out: its condition did not hold") for step in previous.left_out]
     entries.sort(key=lambda pair: pair[0].number)
     return "\n".join(
-        f"{_line(write_step(step), _STEP)} {_made(previous, step)}{what}" for step, what in entries
+        f"{one_line(write_step(step), _STEP)} {_made(previous, step)}{what}"
+        for step, what in entries
     )
 
 
 def _made(previous: PlanProgress, step: PlanStep) -> str:
     made = previous.made.get(step.number)
-    return f"(a person changed the call to {_line(made, _STEP)}) " if made else ""
+    return f"(a person changed the call to {one_line(made, _STEP)}) " if made else ""
 
 
-def _line(text: str, characters: int) -> str:
+def one_line(text: str, characters: int) -> str:
     """`text` in one line of at most `characters`, which cannot be mistaken for a plan's line."""
     line = " ".join(text.split())
     return line if len(line) <= characters else f"{line[: characters - 3].rstrip()}..."

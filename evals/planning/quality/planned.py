@@ -11,10 +11,10 @@ from typing import Final
 from weft.core.errors import ModelError, PlanError
 from weft.core.ports import ModelClient, Sampling
 from weft.core.values import ToolSpec, Usage
+from weft.planner.compact import planning_messages
 from weft.planner.grammar.limits import Constrain
 from weft.planner.plan import Plan
 from weft.planner.planner import Planner
-from weft.planner.prompt import plan_messages
 
 MAX_TOKENS: Final = 320
 _KINDS: Final = (
@@ -66,8 +66,9 @@ async def planned(
         used += usage
 
     planner = Planner(model, constrain=constrain, sampling=Sampling(max_tokens, 0.0))
+    form = (await model.capabilities()).plan_form
     stream = planner.stream(
-        plan_messages(question, tools), tools, on_usage=spend, on_note=notes.append
+        planning_messages(form, question, tools), tools, on_usage=spend, on_note=notes.append
     )
     try:
         async with aclosing(stream) as parts:

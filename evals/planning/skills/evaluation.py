@@ -54,7 +54,7 @@ async def run(effort: Effort, options: SkillOptions | None = None) -> list[Row]:
     Raises: `Skipped` without data, or where no system could be asked.
     """
     asked = options or SkillOptions()
-    found = skills()
+    found = _chosen(skills(), asked.rows)
     limit = asked.limit or effort.of(FEW, sys.maxsize)
     rows: list[Row] = []
     for system in asked.systems:
@@ -69,6 +69,14 @@ async def run(effort: Effort, options: SkillOptions | None = None) -> list[Row]:
     return rows
 
 
+def _chosen(found: Sequence[Skill], names: Sequence[str]) -> list[Skill]:
+    """The skills of these names; all for none. Raises: `Skipped` for an unknown name."""
+    known = [one.name for one in found]
+    if unknown := [name for name in names if name not in known]:
+        raise Skipped(f"there is no skill {unknown[0]}; there are {', '.join(known)}")
+    return [one for one in found if not names or one.name in names]
+
+
 async def _of_system(
     system: str, options: SkillOptions, found: Sequence[Skill], limit: int
 ) -> list[Row]:
@@ -79,7 +87,7 @@ async def _of_system(
     async with Models() as models:
         model = models.of(options.declared(system))
         await model.capabilities()
-        for suffix, constrain in MODES:
+        for suffix, constrain in MODES[1:] if options.held else MODES:
             solver = ModelSolver(model, constrain, options.max_tokens)
             rows += await rows_of(solver, f"{label}{suffix}", found, limit)
     return rows

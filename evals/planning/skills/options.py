@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from evals.planning.quality.planned import MAX_TOKENS
@@ -20,13 +21,16 @@ class SkillOptions:
     `base_url` the names that an OpenAI-compatible server gives them.
 
     `limit`: cases of each task; None for all, or a few where time is short. `max_tokens` of an
-    answer, thoughts included.
+    answer, thoughts included. `rows`: the skills by name; none: all. `held`: only plans that
+    are held to the grammar.
     """
 
     systems: tuple[str, ...] = (GOLD,)
     base_url: str = ""
     limit: int | None = None
     max_tokens: int = MAX_TOKENS
+    rows: tuple[str, ...] = ()
+    held: bool = False
 
     def declared(self, system: str) -> str | Mapping[str, str]:
         """A model as `Models.of` takes it; a bare name is a model in this process."""
@@ -35,10 +39,11 @@ class SkillOptions:
         return system if ":" in system else f"local:{system}"
 
     def label(self, system: str) -> str:
-        """The name in the rows: the model's own, without where it runs."""
+        """The name in the rows: the model's own, without where it runs or where its folder lies."""
         if is_scripted(system) or self.base_url:
             return system
-        return system.partition(":")[2] or system
+        name = system.partition(":")[2] or system
+        return Path(name).name if system.startswith("local:") else name
 
 
 def is_scripted(system: str) -> bool:
@@ -62,11 +67,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--max-tokens", type=_count, default=MAX_TOKENS, help="of an answer, thoughts included"
     )
+    group.add_argument(
+        "--skills", default="", metavar="A,B", help="only these, such as bfcl_simple,bfcl_parallel"
+    )
+    group.add_argument(
+        "--held", action="store_true", help="only plans that are held to the grammar"
+    )
 
 
 def options_of(asked: argparse.Namespace) -> SkillOptions:
     """The options that a command line asks for."""
-    return SkillOptions(asked.model, asked.base_url, asked.limit, asked.max_tokens)
+    rows = tuple(name for name in asked.skills.split(",") if name)
+    return SkillOptions(
+        asked.model, asked.base_url, asked.limit, asked.max_tokens, rows, asked.held
+    )
 
 
 def _systems(text: str) -> tuple[str, ...]:

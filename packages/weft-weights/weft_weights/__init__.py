@@ -5,7 +5,7 @@ from typing import Literal
 
 __all__ = ["Kind", "folder"]
 
-Kind = Literal["diffusion", "speculative"]
+Kind = Literal["diffusion", "planner", "speculative"]
 
 
 def folder(kind: Kind) -> Path:

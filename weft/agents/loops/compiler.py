@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from weft.agents.agent import AgentOptions, Answer, Observation, sampling_of
-from weft.agents.chat.model_call import ModelGaveUp
+from weft.agents.chat.model_call import ModelGaveUp, ready
 from weft.agents.chat.observations import format_call
 from weft.agents.loops.base import LoopAgent, partial_answer
 from weft.agents.loops.call_ledger import CallLedger, CallLedgerEntry
@@ -27,11 +27,12 @@ from weft.core.ids import NodeId, inside
 from weft.core.ports import BOUND_THOUGHT_HINT, THOUGHT_HINT, ModelClient, ToolRunner
 from weft.core.values import Message
 from weft.engine import Edge, Inputs, Node, NodeContext, Policy, best_effort
+from weft.planner.compact import COMPACT, planning_messages, refusal
 from weft.planner.compile import Results, step_node
 from weft.planner.plan import Plan, PlanStep, Ref, Value
 from weft.planner.planner import Planner
 from weft.planner.progress import PlanProgress, progress_of, promised_schema
-from weft.planner.prompt import plan_messages, repair_messages
+from weft.planner.prompt import repair_messages
 from weft.planner.text.writer import write_ref
 
 
@@ -153,6 +154,8 @@ class _CompilerRun:
         for number in range(1, self._agent.options.rounds + 1):
             before = self._ledger.made
             plan = await self._plan_round(number, carried)
+            if await self._refuses(plan):
+                return Answer(refusal(plan), (), number, tuple(self._plans))
             outcomes = await self._gather(number, plan)
             if self._rehearsal is not None:
                 succeeded = [step for step in plan.steps if outcomes[step.number].ok]
@@ -180,6 +183,12 @@ class _CompilerRun:
             hint="allow more rounds or calls, or ask for less",
         )
 
+    async def _refuses(self, plan: Plan) -> bool:
+        """Whether a trained planner has decided that nothing can be called."""
+        if plan.steps or self._steps or self._agent.options.schema is not None:
+            return False
+        return (await ready(self._context, self._agent.model)).plan_form == COMPACT
+
     def _is_last(self, number: int, before: int) -> bool:
         """Whether another round cannot help: the rounds or calls are used up, or none was new."""
         spent = number == self._agent.options.rounds or self._ledger.left < 1
@@ -187,13 +196,17 @@ class _CompilerRun:
 
     async def _plan_round(self, number: int, carried: PlanProgress | None) -> Plan:
         """The plan of a round, all of its steps begun. A wrong one is repaired once."""
-        messages = plan_messages(
-            self._question,
-            self._specs,
-            previous=carried,
-            instructions=self._agent.options.instructions,
-            world=None if self._rehearsal is None else self._rehearsal.world,
-        )
+
+        def messages(form: str) -> tuple[Message, ...]:
+            return planning_messages(
+                form,
+                self._question,
+                self._specs,
+                previous=carried,
+                instructions=self._agent.options.instructions,
+                world=None if self._rehearsal is None else self._rehearsal.world,
+            )
+
         known = dict(carried.known) if carried is not None else {}
         first = self._attempt()
         try:
@@ -202,7 +215,7 @@ class _CompilerRun:
             )
             plan = await self._rehearsed(plan)
         except PlanError as error:
-            plan = await self._repair_plan(number, messages, known, first, error)
+            plan = await self._repair_plan(number, known, first, error)
         self._plans.append(plan)
         return plan
 
@@ -226,7 +239,6 @@ class _CompilerRun:
     async def _repair_plan(
         self,
         number: int,
-        messages: tuple[Message, ...],
         known: KnownSchemas,
         first: PlanAttempt,
         error: PlanError,
@@ -236,14 +248,14 @@ class _CompilerRun:
         Of a plan that is to be rehearsed nothing has begun.
         """
         running = first.steps if self._rehearsal is None else []
-        repair = repair_messages(messages, first.text, error, running)
+        repair = repair_messages(first.messages, first.text, error, running)
         begun = {step.number: promised_schema(step, self._specs) for step in running}
         second = self._attempt(corrected=True)
         try:
             rest = await second.plan(
                 self._context,
                 f"mend{number}",
-                repair,
+                lambda _: repair,
                 {**known, **begun},
                 first=self._next_number,
                 instead_of=f"plan{number}",

@@ -11,14 +11,17 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any, Final
 
-from weft.agents.agent import AgentOptions, Observation
+from weft.agents.agent import AgentOptions, Observation, sampling_of
 from weft.agents.chat.conversation import begin_dialogue
+from weft.agents.chat.model_call import ask, ready
 from weft.agents.chat.model_output import check_schema
 from weft.agents.chat.observations import format_observations
 from weft.agents.chat.prompt import results
 from weft.agents.chat.reply_format import ReplyFormat
-from weft.core.ports import ModelClient
+from weft.core.errors import AgentError
+from weft.core.ports import ModelClient, ModelRequest
 from weft.engine import NodeContext
+from weft.planner.compact import COMPACT, conclusion_messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +62,14 @@ def joiner_prompt(question: str, lines: Sequence[str], *, last: bool) -> str:
 
 
 _OPTIONS = AgentOptions()
+_CONCLUSION_CHARS: Final = 8_000
 
 
 class Joiner:
     """Decides by calls of `model` with a prompt of their own; stateless.
+
+    A trained planner (`plan_form`) has learnt to answer from results in a text; it does not ask for
+    more.
 
     Raises: `BuildError` for an invalid schema of the answer.
     """
@@ -91,6 +98,9 @@ class Joiner:
         Raises: `AgentError` when the call fails, or no reply is usable; `ModelError` when the model
         cannot be started.
         """
+        capabilities = await ready(context, self._model)
+        if capabilities.plan_form == COMPACT and self._may_conclude(observations):
+            return await self._conclude(context, question, observations, round)
         names = chain([f"join{round}"], (f"join{round}_{number}" for number in count(2)))
         dialogue = await begin_dialogue(
             context, self._model, self._options, RULES, self._form, names
@@ -101,3 +111,25 @@ class Joiner:
         if reply.replan is not None:
             return Replan(reply.replan)
         return Finish(reply.answer, reply.thought)
+
+    def _may_conclude(self, observations: Sequence[Observation]) -> bool:
+        """Whether a trained planner has learnt to answer from such results: in a text."""
+        return self._options.schema is None and any(one.outcome.ok for one in observations)
+
+    async def _conclude(
+        self,
+        context: NodeContext,
+        question: str,
+        observations: Sequence[Observation],
+        round: int,  # noqa: A002 - the term of LLMCompiler
+    ) -> Finish:
+        lines = format_observations(observations, _CONCLUSION_CHARS)
+        request = ModelRequest(
+            conclusion_messages(question, lines),
+            sampling=sampling_of(self._options),
+            extra=self._options.extra_body or {},
+        )
+        answer = await ask(context, f"join{round}", self._model, request)
+        if not answer.text.strip():
+            raise AgentError(f"{self._model.model} concluded with an empty text", node=context.node)
+        return Finish(answer.text.strip())

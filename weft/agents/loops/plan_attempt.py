@@ -25,13 +25,15 @@ _REPEATS: Final = 2
 """The number of steps that may repeat a call before the plan ends."""
 
 KnownSchemas = Mapping[int, JsonSchema | None]
+MessagesFor = Callable[[str], tuple[Message, ...]]
+"""The messages that ask for a plan, by the model's `plan_form`."""
 
 
 class PlanAttempt:
     """One attempt at a plan. `text` is the model's text so far, `steps` its readable steps.
 
-    `corrected`: it follows a failed attempt, with the error in its prompt. Calls of `changing`
-    tools may be repeated: they find another world each time.
+    `messages` are those that asked for it. `corrected`: it follows a failed attempt, with the error
+    in its prompt. Calls of `changing` tools may be repeated: they find another world each time.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class PlanAttempt:
         self._begin = begin
         self._pieces: list[str] = []
         self._error: PlanError | None = None
+        self.messages: tuple[Message, ...] = ()
         self.steps: list[PlanStep] = []
         self._corrected = corrected
         self._numbers: dict[str, int] = {}
@@ -66,7 +69,7 @@ class PlanAttempt:
         self,
         context: NodeContext,
         name: str,
-        messages: tuple[Message, ...],
+        messages: MessagesFor,
         known: KnownSchemas,
         *,
         first: int = 1,
@@ -102,16 +105,16 @@ class PlanAttempt:
         )
 
     async def _stream(
-        self, own: NodeContext, messages: tuple[Message, ...], known: KnownSchemas, first: int
+        self, own: NodeContext, messages: MessagesFor, known: KnownSchemas, first: int
     ) -> Plan:
-        await ready(own, self._model)
+        self.messages = messages((await ready(own, self._model)).plan_form)
 
         def show(text: str, tokens: int) -> None:
             self._pieces.append(text)
             own.stream(text, tokens)
 
         stream = self._planner.stream(
-            messages,
+            self.messages,
             self._tools,
             known,
             first=first,

@@ -8,10 +8,12 @@ from weft.agents.loops.plan_attempt import PlanAttempt
 from weft.agents.loops.plan_rehearsal import PlanRehearsal
 from weft.core.errors import AgentError, PlanError
 from weft.core.ports import ModelClient, ToolRunner
+from weft.core.values import Message
 from weft.engine import NodeContext
+from weft.planner.compact import planning_messages
 from weft.planner.plan import Plan, PlanStep
 from weft.planner.planner import Planner
-from weft.planner.prompt import plan_messages, repair_messages
+from weft.planner.prompt import repair_messages
 from weft.planner.text.writer import write
 
 _OPTIONS = AgentOptions()
@@ -40,22 +42,26 @@ class PlanAgent(LoopAgent):
     async def answer(self, context: NodeContext, question: str) -> Answer:
         specs, given = self.tools.specs(), self.options.rehearsal
         rehearsal = None if given is None else PlanRehearsal(given, specs)
-        messages = plan_messages(
-            question,
-            specs,
-            instructions=self.options.instructions,
-            world=None if rehearsal is None else rehearsal.world,
-        )
+
+        def messages(form: str) -> tuple[Message, ...]:
+            return planning_messages(
+                form,
+                question,
+                specs,
+                instructions=self.options.instructions,
+                world=None if rehearsal is None else rehearsal.world,
+            )
+
         first = self._attempt(rehearsal)
         try:
             plan = await self._rehearsed(
                 context, rehearsal, await first.plan(context, "plan1", messages, {})
             )
         except PlanError as error:
-            repair = repair_messages(messages, first.text, error, ())
+            repair = repair_messages(first.messages, first.text, error, ())
             second = self._attempt(rehearsal, corrected=True)
             try:
-                plan = await second.plan(context, "mend1", repair, {}, instead_of="plan1")
+                plan = await second.plan(context, "mend1", lambda _: repair, {}, instead_of="plan1")
                 plan = await self._rehearsed(context, rehearsal, plan)
             except PlanError as again:
                 raise AgentError(

@@ -109,7 +109,17 @@ def ask(
     agent: Annotated[
         str, typer.Option(metavar="NAME", help=f"How it works: {', '.join(AGENTS)}.")
     ] = "compiler",
-    model: options.Model = options.DEFAULT_MODEL,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="MODEL",
+            help="local:NAME, vllm:NAME, anthropic:NAME, gemini:NAME, or with --base-url NAME. By "
+            "default local:weft-planner, for other agents and with --schema "
+            f"{options.DEFAULT_MODEL}.",
+        ),
+    ] = None,
     base_url: options.BaseUrl = None,
     api_key_env: options.ApiKeyEnv = None,
     ignore: options.Ignore = None,
@@ -183,13 +193,18 @@ def ask(
     with report_errors(debug=debug, as_json=as_json):
         from weft.agents.agent import AgentOptions
         from weft.cli.run.session import CommandOptions
+        from weft.workflow.apps.ask import default_model
 
+        agent = options.one_of(agent, list(AGENTS), "--agent")
+        given = None if schema is None else options.json_object(schema, "--schema")
+        if model is None:
+            model = default_model(agent, AgentOptions(schema=given))
         declared = options.declared_model(model, base_url, api_key_env, decode, ignore or ())
         thought = ModelThinking(declared, thinking_tokens, reasoning_effort).switched(thinking)
         agent_options = AgentOptions(
             rounds=rounds,
             calls=calls,
-            schema=None if schema is None else options.json_object(schema, "--schema"),
+            schema=given,
             grammar=_limits(grammar or ()),
             constrain=options.one_of(constrain, ("auto", "line", "plan", "never"), "--constrain"),
             temperature=temperature,
@@ -220,9 +235,7 @@ def ask(
             run=run_id,
         )
         budget = None if tokens is None else Budget(tokens=tokens)
-        question_command = _AskCommand(
-            question, options.one_of(agent, list(AGENTS), "--agent"), agent_options, budget, save
-        )
+        question_command = _AskCommand(question, agent, agent_options, budget, save)
         code = asyncio.run(question_command.answer(tools or (), thought.model, command))
     raise typer.Exit(code)
 

@@ -55,6 +55,7 @@ def list_models(debug: Debug = False) -> None:
         for own in shipped_models():
             size = f"{own.size / 1e6:,.0f} MB here"
             kind = "a diffusion model" if own.diffuses else "a model that writes token by token"
+            kind = "a planner for `weft ask`" if own.plans else kind
             typer.echo(f"{own.name:<26}  {size:<14}  {kind}, comes with weft")
         if remark := missing_weights():
             typer.echo(remark)

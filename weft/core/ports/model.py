@@ -311,7 +311,8 @@ class Capabilities:
     `ModelRequest.extra` may have, all of which are honoured. `sampling`: the defaults of
     temperature, top_p and top_k; None: the server's own, which it does not report. `media`: kinds
     of media that messages may have: image, audio, file. A server may still refuse them.
-    `thinking`: requests may set `thinking_tokens`.
+    `thinking`: requests may set `thinking_tokens`. `plan_form`: the form of plan prompts that the
+    weights were trained on, such as `compact-1`; empty: none, so prompts explain the rules.
     """
 
     streaming: bool = True
@@ -336,6 +337,7 @@ class Capabilities:
     sampling: Sampling | None = None
     media: tuple[str, ...] = ()
     thinking: bool = False
+    plan_form: str = ""
 
 
 class ModelClient(Protocol):

@@ -15,6 +15,9 @@ import torch
 
 from weft.core.errors import CapabilityError
 from weft.core.ports.model import Placed
+from weft.decoding.adapters import adapter_file
+from weft.decoding.adapters.base import check_base
+from weft.decoding.adapters.folder import FindModel, adapter_folder
 from weft.decoding.network.attention import rows_depend
 from weft.decoding.network.cache import KvCache
 from weft.decoding.network.fused_decoder import FusedDecoder, FusedLayer
@@ -121,19 +124,26 @@ class Network:
         self._try_out()
 
     @classmethod
-    def load(cls, path: Path, options: NetworkOptions) -> Network:
-        """Read a folder's safetensors weights. Runs no code that comes with them.
+    def load(cls, path: Path, options: NetworkOptions, *, find: FindModel | None = None) -> Network:
+        """Read a folder's safetensors weights. Runs no code that comes with them. `find` locates
+        the base of an adapter folder by its name; the adapter is merged into it.
 
-        Raises: `CapabilityError` for a model this class cannot run; what transformers raises when
-        the files are broken.
+        Raises: `CapabilityError` for a model this class cannot run, or an adapter of another base;
+        what transformers raises when the files are broken, and what `find` raises.
         """
         # weights are packed below: idle threads would spin beside it
         _use_threads(options.threads or model_threads())
+        adapter = adapter_folder(path, find)
+        if adapter is not None:
+            path = adapter.base
         model = None
         if has_kernels(options.device):
             model = read_llama(path, dtype_of(options))
         if model is None:
             model = load_weights(path, options)
+        if adapter is not None:
+            check_base(adapter.own, model)
+            adapter_file.merge(model, adapter.file)
         with torch.inference_mode():
             fuse(model, options)
             pack_linears(model)

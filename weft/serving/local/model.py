@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractContextManager, aclosing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
@@ -15,6 +16,7 @@ from weft.core.errors import CapabilityError, ModelNotFound, ModelUnavailable
 from weft.core.extras import optional_packages
 from weft.core.ports.model import AttentionLayout, Capabilities, ModelEvent, ModelRequest
 from weft.core.values import Completion, Message
+from weft.decoding.adapters.folder import adapter_folder
 from weft.decoding.diffusion.models import is_diffusion, tokenizer_folder
 from weft.serving.deadline import Deadline
 from weft.serving.generation_config import (
@@ -64,7 +66,11 @@ class LocalModel:
     it block by block. It has no log probabilities of a text, takes no placement and joins no group;
     `denoised` in its completions has the number of forward passes.
 
-    Raises: `ModelNotFound` when there is no model `name_or_path`.
+    A folder with an adapter is its base model with changed weights; one that was trained as a
+    planner says so in its capabilities.
+
+    Raises: `ModelNotFound` when there is no model `name_or_path`, or no base of an adapter,
+        `CapabilityError` for an adapter folder with a wrong config.
     """
 
     def __init__(
@@ -75,8 +81,12 @@ class LocalModel:
         home: Path | None = None,
     ) -> None:
         self.options = options or LocalOptions()
-        self.path = locate(name_or_path, home=home)
+        self._find = partial(locate, home=home)
+        self.path = self._find(name_or_path)
         self.diffuses = is_diffusion(self.path)
+        adapter = None if self.diffuses else adapter_folder(self.path, self._find)
+        self._base = self.path if adapter is None else adapter.base
+        self._plan_form = "" if adapter is None else adapter.plan_form
         self._worker = ModelThread(self._load)
         self._tokens: LocalTokenizer | None = None
         self._tokenizer_lock = threading.Lock()
@@ -124,11 +134,12 @@ class LocalModel:
             stop_token_ids=True,
             top_logprobs=_TOP_LOGPROBS,
             placement=True,
-            layouts=_layouts(self.path),
+            layouts=_layouts(self._base),
             max_context_tokens=self._context_tokens(),
             extra_fields=tuple(sorted(EXTRA_FIELDS)),
-            sampling=default_sampling(self.path, DEFAULT_TEMPERATURE),
+            sampling=default_sampling(self._base, DEFAULT_TEMPERATURE),
             thinking=True,
+            plan_form=self._plan_form,
         )
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
@@ -241,14 +252,14 @@ class LocalModel:
             return self._tokens
 
     def _tokenizer_folder(self) -> Path:
-        return tokenizer_folder(self.path, locate) if self.diffuses else self.path
+        return tokenizer_folder(self.path, locate) if self.diffuses else self._base
 
     def _check_open(self) -> None:
         if self._closed:
             raise ModelUnavailable(f"{self.model} is closed", retryable=False)
 
     def _context_tokens(self) -> int | None:
-        sizes = [self.options.max_context_tokens, _trained_context(self.path)]
+        sizes = [self.options.max_context_tokens, _trained_context(self._base)]
         return min((size for size in sizes if size is not None), default=None)
 
     def _load(self) -> ModelBatcher:
@@ -259,7 +270,7 @@ class LocalModel:
                 return DiffusionBatcher.load(self.path, self.options)
             from weft.serving.local.autoregressive.batcher import Batcher
 
-            return Batcher.load(self.path, self.options)
+            return Batcher.load(self.path, self.options, self._find)
 
 
 def _check_possible(request: ModelRequest) -> None:

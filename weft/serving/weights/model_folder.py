@@ -18,12 +18,15 @@ from weft.serving.weights.catalogue import CATALOGUE, sha256_of
 
 @dataclass(frozen=True, slots=True)
 class ShippedModel:
-    """A model that comes with weft; `size` in bytes. `diffuses`: a diffusion model."""
+    """A model that comes with weft; `size` in bytes. `diffuses`: a diffusion model. `plans`: an
+    adapter that was trained to write plans.
+    """
 
     name: str
     path: Path
     size: int
     diffuses: bool
+    plans: bool
 
 
 def shipped_models() -> list[ShippedModel]:
@@ -36,6 +39,7 @@ def shipped_models() -> list[ShippedModel]:
             path,
             sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
             is_diffusion(path),
+            path.parent.name == "planner",
         )
         for name, path in shipped().items()
     ]
@@ -44,12 +48,11 @@ def shipped_models() -> list[ShippedModel]:
 def shipped() -> dict[str, Path]:
     """The folders of the shipped models, by name; empty where `weft-weights` is not installed."""
     try:
-        folder = shipped_weights("diffusion")
+        folders = [shipped_weights("diffusion"), shipped_weights("planner")]
     except CapabilityError:
         return {}
-    return {
-        path.name: path for path in sorted(folder.iterdir()) if (path / "config.json").is_file()
-    }
+    found = sorted(path for folder in folders if folder.is_dir() for path in folder.iterdir())
+    return {path.name: path for path in found if (path / "config.json").is_file()}
 
 
 def missing_weights() -> str:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Protocol
 
 import torch
 
 from weft.core.errors import InputError
-from weft.decoding.diffusion.models.folder import FindModel
+from weft.decoding.adapters.folder import FindModel
 from weft.decoding.network.options import model_threads
 from weft.training.devices import check_device
 from weft.training.frame import BatchT, Schedule, StepProgress, Trainer, TrainingNews
@@ -104,7 +104,23 @@ class DiffusionTrainerSpec:
         return {**self.settings, **job.settings}
 
 
-def open_folder(job: DiffusionTrainingJob, resume: bool) -> None:
+class TrainingPlace(Protocol):
+    """What every training job has."""
+
+    @property
+    def out(self) -> Path:
+        """The folder of the model."""
+
+    @property
+    def device(self) -> str:
+        """What it is trained on."""
+
+    @property
+    def threads(self) -> int | None:
+        """Cores to use; None: all but one."""
+
+
+def open_folder(job: TrainingPlace, resume: bool) -> None:
     """Create the folder, if it has no model or other training. Raises: `InputError`, `OSError`."""
     out = job.out
     if out.exists() and not out.is_dir():
@@ -119,7 +135,7 @@ def open_folder(job: DiffusionTrainingJob, resume: bool) -> None:
     out.mkdir(parents=True, exist_ok=True)
 
 
-def prepare(job: DiffusionTrainingJob, schedule: Schedule, resume: bool) -> None:
+def prepare(job: TrainingPlace, schedule: Schedule, resume: bool) -> None:
     """Open the folder, and set threads and seed. Raises: as `open_folder`."""
     open_folder(job, resume)
     torch.set_num_threads(job.threads or model_threads())

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from weft.agents.agent import AgentOptions, Answer, merge_plans
 from weft.agents.catalogue.options import CatalogueOptions
@@ -36,10 +36,12 @@ from weft.workflow.document.unit import ONLY_PYTHON
 from weft.workflow.flow import Flow
 from weft.workflow.plans import flow_of
 from weft.workflow.runtime.blocking import run_blocking
-from weft.workflow.runtime.models.factory import DEFAULT_MODEL, Models
+from weft.workflow.runtime.models.factory import DEFAULT_MODEL, DEFAULT_PLANNER, Models
 from weft.workflow.runtime.options import AskSettings
 from weft.workflow.runtime.results.result import ANSWER
 from weft.workflow.runtime.run import FlowRun
+
+_PLANNING: Final = ("compiler", "plan")
 
 
 @refuses_unknown_keywords
@@ -47,7 +49,7 @@ async def ask(
     question: str,
     *,
     tools: Iterable[ToolLike] = (),
-    model: ModelClient | str | Mapping[str, Any] = DEFAULT_MODEL,
+    model: ModelClient | str | Mapping[str, Any] | None = None,
     agent: str = "compiler",
     options: AgentOptions | None = None,
     settings: AskSettings | None = None,
@@ -64,7 +66,8 @@ async def ask(
 
     Args:
         tools: `@weft.tool` functions, tool runners, or paths such as "./tools.py"
-        model: a client, `local:NAME`, `vllm:NAME`, or a mapping as under `models` of a workflow
+        model: a client, `local:NAME`, `vllm:NAME`, or a mapping as under `models` of a workflow; by
+            default the embedded planner, or the embedded model where it has not learnt the task
         agent: compiler, divide, react, parallel-react, or plan, which makes no call
         options: rounds, calls, the schema of the answer, a catalogue: see `AgentOptions`
         settings: listeners, concurrency, deadline and budget, and where the run is recorded
@@ -79,7 +82,8 @@ async def ask(
     options = _rehearsing(options, _list(facts), _list(goals))
     check_question(question, agent, options)
     sources = ToolSources(tools)
-    async with Models() as models, ask_flow(question, sources, agent, options, model) as flow:
+    chosen = default_model(agent, options) if model is None else model
+    async with Models() as models, ask_flow(question, sources, agent, options, chosen) as flow:
         given = settings or AskSettings()
         run = flow.start(models, replace(given, questions=given.questions or "pause"))
         await run.wait()
@@ -98,6 +102,12 @@ def _rehearsing(options: AgentOptions, facts: Sequence[str], goals: Sequence[str
 def _list(given: Iterable[str]) -> Sequence[str]:
     """`given` as a sequence; one text stays, and is refused as no list."""
     return given if isinstance(given, str) else tuple(given)
+
+
+def default_model(agent: str, options: AgentOptions) -> str:
+    """The embedded planner for plans whose answer is a text; else the model it was made from."""
+    plans = agent in _PLANNING and options.schema is None
+    return DEFAULT_PLANNER if plans else DEFAULT_MODEL
 
 
 def check_question(question: str, agent: str, options: AgentOptions) -> None:

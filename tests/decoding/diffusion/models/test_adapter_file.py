@@ -16,9 +16,10 @@ from tests.decoding.diffusion.models import slow
 from tests.decoding.diffusion.models.test_published import EXACT, IDS, predictions
 from weft.core.errors import CapabilityError
 from weft.decoding import tensor_file
-from weft.decoding.diffusion.models import adapter_file, load
+from weft.decoding.adapters import adapter_file
+from weft.decoding.adapters.base import BaseModelTarget
+from weft.decoding.diffusion.models import load
 from weft.decoding.diffusion.models.folder import describe
-from weft.decoding.diffusion.models.loading import BaseModelTarget
 from weft.decoding.speculative.trained_drafter import Fingerprint
 
 LAYER = "model.layers.1.self_attn.q_proj"

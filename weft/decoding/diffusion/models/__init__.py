@@ -8,7 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weft.decoding.diffusion.models.folder import FindModel, is_diffusion, tokenizer_folder
+from weft.decoding.adapters.folder import FindModel
+from weft.decoding.diffusion.models.folder import is_diffusion, tokenizer_folder
 
 if TYPE_CHECKING:
     from weft.decoding.diffusion.models.loading import DiffusionModel

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from weft.core.errors import CapabilityError
+from weft.decoding.adapters.folder import FindModel, base_of
 from weft.decoding.config_fields import CONFIG, ConfigFields
 from weft.decoding.diffusion.adapter import Attention, ModelTraits
 from weft.decoding.diffusion.models.families import OURS, LayerKind, ModelFamily, family_of
 
 OWN: Final = "weft_diffusion"
 _TOKENIZER: Final = "tokenizer.json"
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
-FindModel = Callable[[str], Path]
-"""Locates the folder of a model by its name."""
 
 
 def is_diffusion(path: Path) -> bool:
@@ -42,26 +37,6 @@ def family_in(config: ConfigFields) -> ModelFamily:
     if family is None:
         raise config.wrong("model_type", "no diffusion model that weft knows")
     return family
-
-
-def base_of(path: Path, own: ConfigFields, find: FindModel | None) -> Path | None:
-    """The base of an adapter folder; None for a folder with weights of its own.
-
-    `base` is the name of a sibling folder, or of a model that `find` locates.
-
-    Raises: `CapabilityError` where it is missing, and what `find` raises.
-    """
-    if "base" not in own:
-        return None
-    name = own.text("base")
-    if not _NAME.fullmatch(name):
-        raise own.wrong("base", "no name of a model")
-    sibling = path.resolve().parent / name
-    if (sibling / CONFIG).is_file():
-        return sibling
-    if find is None:
-        raise own.wrong("base", "no model folder beside this one")
-    return find(name)
 
 
 def tokenizer_folder(path: Path, find: FindModel | None = None) -> Path:

@@ -6,8 +6,7 @@ Runs no code that comes with a model, and reads no pickles.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,9 +14,11 @@ import torch
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from weft.core.errors import CapabilityError
+from weft.decoding.adapters import adapter_file
+from weft.decoding.adapters.base import check_base
+from weft.decoding.adapters.folder import FindModel, base_of
 from weft.decoding.config_fields import CONFIG, ConfigFields
 from weft.decoding.diffusion.adapter import ModelTraits
-from weft.decoding.diffusion.models import adapter_file
 from weft.decoding.diffusion.models.architecture import (
     CLASSES,
     check_weights,
@@ -27,8 +28,6 @@ from weft.decoding.diffusion.models.architecture import (
 from weft.decoding.diffusion.models.families import OURS, LayerKind, ModelFamily
 from weft.decoding.diffusion.models.folder import (
     OWN,
-    FindModel,
-    base_of,
     family_in,
     tokenizer_folder,
     traits_of,
@@ -44,40 +43,6 @@ from weft.decoding.speculative.trained_drafter import Fingerprint
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-
-_TARGET: Final = "target"
-
-
-class BaseModelTarget:
-    """A transformers model as a `FingerprintedModel`, before anything in it is changed."""
-
-    def __init__(self, model: PreTrainedModel) -> None:
-        config = model.config.get_text_config()
-        self.layers: int = config.num_hidden_layers
-        self.width: int = config.hidden_size
-        self.vocabulary_size: int = config.vocab_size
-        self._model = model
-
-    def embed(self, tokens: Sequence[int]) -> torch.Tensor:
-        with torch.inference_mode():
-            ids = torch.tensor(tokens, dtype=torch.int64, device=self._model.device)
-            embedded: torch.Tensor = self._model.get_input_embeddings()(ids)
-            return embedded
-
-
-def check_base(own: ConfigFields, model: PreTrainedModel) -> None:
-    """Raise `CapabilityError` for a base other than the `target` of `own`.
-
-    Compares fingerprints: sizes, and the embeddings of the first tokens.
-    """
-    if _TARGET not in own:
-        return
-    there = own.within(_TARGET)
-    for name, value in asdict(Fingerprint.of(BaseModelTarget(model))).items():
-        recorded = there.text(name) if isinstance(value, str) else there.whole(name, 0, 1 << 24)
-        if recorded != value:
-            raise there.wrong(name, f"the base has {str(value)[:12]}: it is another model")
 
 
 _ATTENTION: Final = "sdpa"

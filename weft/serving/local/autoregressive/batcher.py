@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 
 from weft.core.errors import WeftError
+from weft.decoding.adapters.folder import FindModel, adapter_folder
 from weft.decoding.device_sampling import TokenDraws, choose_tokens, samples_on
 from weft.decoding.network.network import Network, SpanOutput
 from weft.decoding.network.packing import Span
@@ -61,11 +62,15 @@ class Batcher:
         self._samples_there = samples_on(network.device)
 
     @classmethod
-    def load(cls, path: Path, options: LocalOptions) -> Batcher:
-        """Load weights and tokenizer of a folder. Raises: their errors."""
-        network = Network.load(path, options)
+    def load(cls, path: Path, options: LocalOptions, find: FindModel | None = None) -> Batcher:
+        """Load weights and tokenizer of a folder, of an adapter's base those that `find` locates.
+
+        Raises: their errors.
+        """
+        network = Network.load(path, options, find=find)
+        adapter = adapter_folder(path, find)
         vocabulary = Vocabulary.load(
-            path,
+            path if adapter is None else adapter.base,
             network.vocabulary_size,
             network.generation.end_ids,
             options.chat_template_kwargs,

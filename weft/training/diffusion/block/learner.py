@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import torch
 
-from weft.decoding.diffusion.models import adapter_file
+from weft.decoding.adapters import adapter_file
 from weft.decoding.network.layers import no_progress_bars
 from weft.decoding.speculative.trained_drafter import Fingerprint
 from weft.training.devices import computes_bfloat16, mixed_precision
 from weft.training.diffusion.block import model_config
-from weft.training.diffusion.block.lora import LoraModel
+from weft.training.diffusion.block.masked_lora import MaskedLoraModel
 from weft.training.teacher import Teacher
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class LoraLearner:
         self._teacher = Teacher.load(path, device, torch.bfloat16 if fast else torch.float32)
         self._base = path.name
         self._target = Fingerprint.of(self._teacher)  # before the mask's embedding is replaced
-        self.module = LoraModel(self._teacher.model, rank, _ALPHA * rank, mask_id)
+        self.module = MaskedLoraModel(self._teacher.model, rank, _ALPHA * rank, mask_id)
 
     def logits(
         self, ids: torch.Tensor, slots: torch.Tensor, sees: torch.Tensor, predictors: torch.Tensor

@@ -18,9 +18,9 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from weft.core.errors import CapabilityError, InputError
+from weft.decoding.adapters import adapter_file
 from weft.decoding.diffusion.adapter import ModelAdapter
 from weft.decoding.diffusion.denoising import denoise_all
-from weft.decoding.diffusion.models import adapter_file
 from weft.decoding.diffusion.models.families import OURS
 from weft.decoding.diffusion.models.folder import FORMAT
 from weft.decoding.diffusion.models.loading import load_trainable
@@ -29,7 +29,7 @@ from weft.decoding.network.layers import no_progress_bars
 from weft.decoding.network.options import NetworkOptions
 from weft.training.devices import mixed_precision
 from weft.training.diffusion.block import model_config
-from weft.training.diffusion.block.lora import LoraModel
+from weft.training.diffusion.block.masked_lora import MaskedLoraModel
 from weft.training.diffusion.parallel_decoding.self_generated import (
     Prompt,
     SelfGeneratedText,
@@ -83,11 +83,11 @@ class DiffusionStudent:
                 f" {self.traits.attention}",
                 hint=f"take a {', '.join(OURS)} whose slots see all, or all up to their block",
             )
-        self._maps: LoraModel | None = None
+        self._maps: MaskedLoraModel | None = None
         if rank:
             self._model.requires_grad_(requires_grad=False)
             mask = self.mask
-            self._maps = LoraModel(self._model, rank, _ALPHA * rank, mask, fills=True)
+            self._maps = MaskedLoraModel(self._model, rank, _ALPHA * rank, mask, fills=True)
         self.module: torch.nn.Module = self._maps or self._model
 
     @property

@@ -32,6 +32,7 @@ from weft.workflow.runtime.models.moderation import (
 from weft.workflow.runtime.tools.functions import build_error, function_of
 
 DEFAULT_MODEL = "local:smollm2-135m-instruct"
+DEFAULT_PLANNER = "local:weft-planner"
 """The default model."""
 
 

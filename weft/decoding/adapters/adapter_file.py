@@ -17,6 +17,8 @@ from weft.decoding import tensor_file
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+    from weft.decoding.network.llama_folder import LlamaModel
+
 FORMAT: Final = "weft-lora"
 DOWN: Final = ".lora_a"
 UP: Final = ".lora_b"
@@ -37,7 +39,7 @@ def write(path: Path, tensors: Mapping[str, torch.Tensor], alpha: float) -> None
     tensor_file.write(path, tensors, {"format": FORMAT, "alpha": repr(float(alpha))})
 
 
-def merge(model: PreTrainedModel, path: Path) -> None:
+def merge(model: PreTrainedModel | LlamaModel, path: Path) -> None:
     """Change the model's weights as the file at `path` says.
 
     Raises: `CapabilityError` naming the file and the tensor that does not fit; the model is then
@@ -104,7 +106,9 @@ def _replace(
     parameter.copy_(tensor.to(parameter))
 
 
-def _replace_rows(path: Path, model: PreTrainedModel, tensors: Mapping[str, torch.Tensor]) -> None:
+def _replace_rows(
+    path: Path, model: PreTrainedModel | LlamaModel, tensors: Mapping[str, torch.Tensor]
+) -> None:
     rows, ids = tensors[ROWS], tensors.get(ROW_IDS)
     table = model.get_input_embeddings().weight
     if ids is None or ids.ndim != 1 or ids.is_floating_point():
