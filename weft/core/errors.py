@@ -79,11 +79,11 @@ __all__ = [
     "CassetteMiss", "ClusterError", "ContentMismatch", "ContentNotFound", "ContentTooLarge",
     "ContextLengthExceeded", "CycleError", "DeadlineExceeded", "DuplicateName", "EffectUnknown",
     "EngineMissing", "ExpectationFailed", "Failure", "InputError", "InternalError", "JoinError",
-    "JoinUnsatisfied", "LoopLimit", "MachineBusy", "ModelBreakerOpen", "ModelError", "ModelNotFound",
-    "ModelOutputError", "ModelOverloaded", "ModelRequestError", "ModelTimeout", "ModelUnavailable",
-    "NodeFailed", "NodeLimit", "NodeTimeout", "NotDone", "OutputTruncated", "PlacementError",
-    "PlanError", "ReasoningError", "RecursionLimit", "RouteError", "RunBusy", "RunError",
-    "RunExists", "SandboxError", "ServeError", "SourceError", "SpecError", "StartError",
+    "JoinUnsatisfied", "LoopLimit", "MachineBusy", "ModelBreakerOpen", "ModelError",
+    "ModelNotFound", "ModelOutputError", "ModelOverloaded", "ModelRequestError", "ModelTimeout",
+    "ModelUnavailable", "NodeFailed", "NodeLimit", "NodeTimeout", "NotDone", "OutputTruncated",
+    "PlacementError", "PlanError", "ReasoningError", "RecursionLimit", "RouteError", "RunBusy",
+    "RunError", "RunExists", "SandboxError", "ServeError", "SourceError", "SpecError", "StartError",
     "StoreError", "ToolArgumentError", "ToolBreakerOpen", "ToolDenied", "ToolError",
     "ToolLimitError", "ToolNotFound", "ToolRaised", "ToolResultError", "TypeMismatch",
     "UnknownReference", "WeftError", "WorkerLost",
@@ -414,14 +414,9 @@ class ModelOverloaded(ModelError):
     retryable = True
 
     def __init__(
-        self,
-        message: str,
-        *,
-        retry_after_s: float | None = None,
-        hint: str | None = None,
-        node: str | None = None,
+        self, message: str, *, retry_after_s: float | None = None, hint: str | None = None
     ) -> None:
-        super().__init__(message, hint=hint, node=node)
+        super().__init__(message, hint=hint)
         self.retry_after_s = retry_after_s
 
 

@@ -14,13 +14,7 @@ from typing import Final
 from weft.core.values import Message, ToolSpec
 from weft.planner.plan import Plan, PlanStep
 from weft.planner.progress import PlanProgress
-from weft.planner.prompt import (
-    PlanWorld,
-    one_line,
-    plan_messages,
-    progress_section,
-    world_section,
-)
+from weft.planner.prompt import PlanWorld, one_line, plan_messages, progress_section
 from weft.planner.signature import parameters_of, signature
 from weft.planner.text.writer import parameter_name, write
 
@@ -56,11 +50,13 @@ def planning_messages(
     instructions: str = "",
     world: PlanWorld | None = None,
 ) -> tuple[Message, ...]:
-    """`plan_messages` in the `plan_form` of a model: short where it was trained on short ones."""
-    write_messages = compact_messages if form == COMPACT else plan_messages
-    return write_messages(
-        question, tools, previous=previous, instructions=instructions, world=world
-    )
+    """`plan_messages` in the `plan_form` of a model: short where it was trained on short ones.
+
+    Those know nothing of a `world` to rehearse in, which is told in the long form.
+    """
+    if form == COMPACT and world is None:
+        return compact_messages(question, tools, previous=previous, instructions=instructions)
+    return plan_messages(question, tools, previous=previous, instructions=instructions, world=world)
 
 
 def compact_messages(
@@ -69,13 +65,10 @@ def compact_messages(
     *,
     previous: PlanProgress | None = None,
     instructions: str = "",
-    world: PlanWorld | None = None,
 ) -> tuple[Message, ...]:
     """The messages that ask for a plan, or, after `previous` rounds, for the rest of one."""
     system = " ".join(part for part in (_PLAN, instructions.strip()) if part)
     parts = [*(line for tool in tools for line in _lines_of(tool)), f"Question: {question.strip()}"]
-    if world is not None:
-        parts += world_section(world)
     if previous is not None:
         parts.append(progress_section(previous))
     return Message("system", system), Message("user", "\n".join(parts))

@@ -152,7 +152,7 @@ def plan_messages(
         messages.append(Message("assistant", example.plan.rstrip("\n")))
     task = _task(question, tools)
     if world is not None:
-        task = "\n\n".join((task, *world_section(world)))
+        task = "\n\n".join((task, *_world(world)))
     if previous is not None:
         task = "\n\n".join((task, progress_section(previous)))
     return (*messages, Message("user", task))
@@ -175,8 +175,7 @@ _WORLD: Final = (
 )
 
 
-def world_section(world: PlanWorld) -> Iterator[str]:
-    """The facts that a plan is rehearsed with, and its goals."""
+def _world(world: PlanWorld) -> Iterator[str]:
     shown, left = list[str](), _FACTS
     for fact in world.facts:
         left -= len(fact) + 2

@@ -90,12 +90,6 @@ async def ask(
         return answer_of_run(run)
 
 
-def default_model(agent: str, options: AgentOptions) -> str:
-    """The embedded planner for plans whose answer is a text; else the model it was made from."""
-    plans = agent in _PLANNING and options.schema is None
-    return DEFAULT_PLANNER if plans else DEFAULT_MODEL
-
-
 def _rehearsing(options: AgentOptions, facts: Sequence[str], goals: Sequence[str]) -> AgentOptions:
     """`options` with a rehearsal, if there are facts or goals. Raises: `BuildError`."""
     if not facts and not goals:
@@ -108,6 +102,12 @@ def _rehearsing(options: AgentOptions, facts: Sequence[str], goals: Sequence[str
 def _list(given: Iterable[str]) -> Sequence[str]:
     """`given` as a sequence; one text stays, and is refused as no list."""
     return given if isinstance(given, str) else tuple(given)
+
+
+def default_model(agent: str, options: AgentOptions) -> str:
+    """The embedded planner for plans whose answer is a text; else the model it was made from."""
+    plans = agent in _PLANNING and options.schema is None
+    return DEFAULT_PLANNER if plans else DEFAULT_MODEL
 
 
 def check_question(question: str, agent: str, options: AgentOptions) -> None:
