@@ -16,24 +16,24 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 BUDGET: Final[dict[str, tuple[int, int]]] = {
-    "tests": (1_180, 156_000),
-    "weft": (1_210, 178_500),
-    "weft/agents": (102, 13_000),
-    "weft/cli": (103, 12_300),
+    "tests": (1_215, 160_500),
+    "weft": (1_270, 189_000),
+    "weft/agents": (122, 17_500),
+    "weft/cli": (105, 13_200),
     "weft/cluster": (22, 4_000),
-    "weft/core": (52, 7_000),
+    "weft/core": (54, 7_300),
     "weft/decoding": (152, 24_700),
     "weft/durability": (56, 9_500),
-    "weft/engine": (40, 6_900),
+    "weft/engine": (41, 7_000),
     "weft/evaluation": (22, 3_000),
     "weft/optimisation": (79, 12_000),
-    "weft/planner": (45, 7_600),
+    "weft/planner": (62, 9_600),
     "weft/reasoning": (108, 14_300),
     "weft/serving": (194, 28_800),
     "weft/testing": (10, 1_900),
-    "weft/training": (43, 6_300),
+    "weft/training": (50, 6_900),
     "weft/validation": (9, 1_300),
-    "weft/workflow": (176, 26_500),
+    "weft/workflow": (200, 30_200),
 }
 """Package to (files, lines)."""
 
