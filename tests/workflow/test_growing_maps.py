@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft import Flow, load, tool
+from weft import Flow, load, loads, tool
 from weft.engine.kinds import Growth
 from weft.errors import ExpectationFailed, WeftError
 from weft.testing import MemoryJournal
@@ -229,3 +229,26 @@ def test_items_of_a_map_are_not_used_before_its_expectation_holds() -> None:
     flow.output(r=flow.map(rows, lambda row: flow.tool(price, row=row + 10)))
     assert flow.run_sync().status == "failed"
     assert sorted(done) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ("expect: {few: 'value | length < 9'}", "is only a text here"),
+        ("grow: {frist: 2}", "did you mean `first`?"),
+        ("grow: {acept: '{{ done }}'}", "did you mean `accept`?"),
+    ],
+)
+def test_what_was_surely_meant_is_said(keys: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text(TOOLS)
+    path = tmp_path / "flow.yaml"
+    path.write_text(YAML.replace("GROW", keys))
+    with pytest.raises(WeftError) as caught:
+        load(path).check()
+    assert says in str(caught.value)
+
+
+def test_a_misspelt_key_of_a_state_field_is_told_with_the_right_one() -> None:
+    text = "name: s\nstate: {notes: {type: [string], reducer: append}}\nnodes: {a: {value: 1}}\n"
+    with pytest.raises(WeftError, match="did you mean `reduce`"):
+        loads(text + "outputs: {a: '{{ a }}'}\n")

@@ -112,12 +112,14 @@ class WeftError(Exception):
         hint: str | None = None,
         node: str | None = None,
         retryable: bool | None = None,
+        retry_after_s: float | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.node = node
         self.retryable = self.retryable if retryable is None else retryable
+        self.retry_after_s = self.retry_after_s if retry_after_s is None else retry_after_s
 
     def __str__(self) -> str:
         where = f"{self.node}: " if self.node else ""
@@ -412,12 +414,6 @@ class ModelOverloaded(ModelError):
     """The server is overloaded; `retry_after_s` is the delay it asks for, if it gave one."""
 
     retryable = True
-
-    def __init__(
-        self, message: str, *, retry_after_s: float | None = None, hint: str | None = None
-    ) -> None:
-        super().__init__(message, hint=hint)
-        self.retry_after_s = retry_after_s
 
 
 class ModelTimeout(ModelError):

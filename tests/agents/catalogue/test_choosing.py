@@ -102,7 +102,7 @@ def test_a_malformed_plan_is_written_again_once() -> None:
     assert mended.answer.value == PLAN
     assert not tools.calls
     twice = question("plan", "rain", ["1. nonsense", "2. more"], AgentOptions(), tools)
-    assert "the plan is malformed" in twice.reason
+    assert "the plan cannot be used" in twice.reason
 
 
 def test_options_are_checked(tmp_path: Path) -> None:

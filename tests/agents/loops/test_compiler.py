@@ -278,7 +278,7 @@ def test_a_plan_that_stays_malformed_is_an_error_and_nothing_goes_on() -> None:
     bad = "1. first()\n2. third()\n3. join()\n"
     played = play_agent(compiler(ScriptedModel(bad, "2. fourth()\n3. join()\n"), Sleeper().tools))
     assert played.result.answer is None
-    told = r"malformed: .*'third'.*; and so is its correction: .*'fourth'"
+    told = r"cannot be used: .*'third'.*; nor can its correction: .*'fourth'"
     with pytest.raises(AgentError, match=told):
         played.result.value()
     assert played.steps[1].status == "cancelled"

@@ -150,7 +150,7 @@ class _Accepted:
         if not self.complete:
             raise InputError(
                 f"these tools gave {self._count} of {self._options.n} items",
-                hint="give more tools, or ask for fewer items",
+                hint="those are written; give more tools, or ask for fewer items",
             )
 
 

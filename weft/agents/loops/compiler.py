@@ -263,7 +263,7 @@ class _CompilerRun:
             rest = await self._rehearsed(rest)
         except PlanError as again:
             raise AgentError(
-                f"the plan is malformed: {error}; and so is its correction: {again}",
+                f"the plan cannot be used: {error}; nor can its correction: {again}",
                 hint=await self._remedy(again),
             ) from again
         return replace(rest, steps=(*running, *rest.steps))

@@ -65,7 +65,7 @@ class PlanAgent(LoopAgent):
                 plan = await self._rehearsed(context, rehearsal, plan)
             except PlanError as again:
                 raise AgentError(
-                    f"the plan is malformed: {error}; and so is its correction: {again}",
+                    f"the plan cannot be used: {error}; nor can its correction: {again}",
                     hint=again.hint or "ask for less, or use a larger model",
                 ) from again
         return Answer(write(plan), plans=(plan,))

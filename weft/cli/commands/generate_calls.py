@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from weft.agents.calls import CallTool, GenerateOptions, Outcome
 
+_RUN = frozenset((".py", ".yaml", ".yml"))
 _USES = ("propose", "judge", "reword")
 HELP = """Make queries with the tools offered and the calls that answer them.
 
@@ -156,6 +157,8 @@ class _Source:
         faulty: list[str] = []
         if self.file is None and not own and not self.composed:
             raise InputError("there are no tools", hint="give --tools FILE, --run PATH or both")
+        if self.file is not None and self.file.suffix in _RUN:
+            raise InputError(f"{self.file} is no JSON", hint=f"give it to --run: {self.file}")
         found = tuple(own) if self.file is None else read_tools(self.file, faulty)
         names = {tool.name for tool in found}
         more = compose_tools(self.composed, self.seed)

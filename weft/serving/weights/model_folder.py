@@ -65,6 +65,8 @@ def missing_weights() -> str:
 
 
 MANIFEST = "weft-model.json"
+_MADE_FROM = {"weft-planner": "smollm2-135m-instruct"}
+"""Models of `weft-weights` that users meet as defaults, and the model whose weights they need."""
 _FORMAT = 1
 
 
@@ -166,10 +168,12 @@ def locate(name_or_path: str | os.PathLike[str], *, home: Path | None = None) ->
     own = shipped()
     if name in own:
         return own[name]
-    if name in CATALOGUE:
+    pulled = _MADE_FROM.get(name, name)
+    if pulled in CATALOGUE:
         first = f"{advice('weft_weights')}, then " if missing_weights() else ""
         raise ModelNotFound(
-            f"the weights of {name} are not on this machine", hint=f"{first}weft model pull {name}"
+            f"the weights of {name} are not on this machine",
+            hint=f"{first}weft model pull {pulled}",
         )
     names = ", ".join(known_models(home=home))
     remark = missing_weights()

@@ -329,7 +329,8 @@ class _ReferenceChecker:
     def _check_literal(self, use: TemplateUse, path: KeyPath, scope: SymbolTable) -> None:
         """Refuse a bare word where a reference was surely meant."""
         text = use.template.text
-        whole = "outputs" if path[:-1] == ("outputs",) else path[-1]
+        within = "outputs" if path[:-1] == ("outputs",) else path[-2]
+        whole = within if within in ("outputs", "expect") else path[-1]
         meant = whole in _MEANT_AS_NAMES and scope.find(text) is not None
         if use.template.kind == "literal" and (meant or whole in _EXPRESSIONS):
             error = UnknownReference(

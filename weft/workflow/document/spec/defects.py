@@ -41,10 +41,12 @@ from weft.workflow.document.spec.settings import (
     BreakerSpec,
     BudgetSpec,
     CacheSpec,
+    GrowSpec,
     RetrySpec,
     RunSpec,
     ScheduleSpec,
 )
+from weft.workflow.document.spec.state import StateField
 
 Path = tuple[str | int, ...]
 
@@ -74,8 +76,13 @@ _PARTS: Mapping[str, type[BaseModel]] = {
     "price": PriceSpec,
     "think": NodeThinkSpec,
     "agent": AgentSpec,
+    "grow": GrowSpec,
 }
-_SECTIONS: Mapping[str, type[BaseModel]] = {"models": ModelSpec, "tools": ToolUse}
+_SECTIONS: Mapping[str, type[BaseModel]] = {
+    "models": ModelSpec,
+    "tools": ToolUse,
+    "state": StateField,
+}
 _EVALUATION: Mapping[Path, type[BaseModel]] = {("data",): DataSpec, ("metrics",): MetricSpec}
 _SEE = "`weft schema` tells what goes where"
 _REMEDIES = {
