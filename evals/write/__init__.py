@@ -1,1 +1,1 @@
-"""Workflows from words: samples imported, planted defects mended, whole workflows written."""
+"""Workflows from words: samples imported, planted defects repaired, whole workflows written."""

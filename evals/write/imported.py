@@ -25,7 +25,7 @@ class CheckedImport:
 
 
 SHORT: Final = 15_000
-"""Documents of at most so many characters are also spoilt, mended and written anew."""
+"""Documents of at most so many characters are also spoilt, repaired and written anew."""
 
 
 def imports(folder: Path, most: float = math.inf) -> Iterator[CheckedImport]:

@@ -1,6 +1,6 @@
-"""Defects planted in documents, found by `weft check` and the skeleton's edges, and mended.
+"""Defects planted in documents, found by `weft check` and the skeleton's edges, and repaired.
 
-Each has one planted part. The scripted proposer mends it from the document before; everything else
+Each has one planted part. The scripted proposer repairs it from the document before; all else
 must stay, byte for byte.
 """
 
@@ -24,7 +24,7 @@ from evals.write.proposer import GoldAuthor
 from evals.write.spans import without_parts
 from weft.core.errors import BuildError
 from weft.workflow import Models
-from weft.workflow.apps.write import mend_flow
+from weft.workflow.apps.write import repair_flow
 from weft.workflow.author.draft import find_defects, raw_document
 from weft.workflow.author.edges import document_edges
 from weft.workflow.author.fields import OUTPUTS, at, kind_of, node_paths, own_fields
@@ -232,7 +232,7 @@ class RepairOutcome:
 
     found: bool
     by_check: bool
-    mended: bool
+    repaired: bool
     others: int
     rounds: int
     same: bool
@@ -245,7 +245,7 @@ async def repaired(planted: PlantedDefect, models: Models, rate: float, seed: in
     found = any(defect.part == planted.part for defect in at_first)
     alone = any(d.part == planted.part for d in find_defects(planted.text, document.file))
     author = GoldAuthor(document.raw, rate, seed)
-    question = mend_flow(planted.text, document.file, author.model(), edges=document.edges)
+    question = repair_flow(planted.text, document.file, author.model(), edges=document.edges)
     result = await question.start(models).wait()
     draft = result.outputs["draft"]
     return RepairOutcome(
@@ -314,7 +314,7 @@ def _figures(kind: str, system: str, found: Sequence[RepairOutcome]) -> Iterator
     yield _row(kind, system, "planted", len(found), "defects")
     yield _row(kind, system, "found", fmean(each.found for each in found), "share")
     yield _row(kind, system, "found_by_check", fmean(each.by_check for each in found), "share")
-    yield _row(kind, system, "mended", fmean(each.mended for each in found), "share")
+    yield _row(kind, system, "mended", fmean(each.repaired for each in found), "share")
     yield _row(kind, system, "as_before", fmean(each.same for each in found), "share")
     yield _row(kind, system, "others_changed", sum(each.others for each in found), "parts")
     yield _row(kind, system, "rounds", fmean(each.rounds for each in found), "rounds")

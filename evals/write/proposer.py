@@ -1,4 +1,4 @@
-"""Scripted models that write and mend from a gold document, and err at a stated rate.
+"""Scripted models that write and repair from a gold document, and err at a stated rate.
 
 They answer the prompts of `weft.workflow.author`. Errors are drawn by seed, part and attempt, so
 the same seed errs at the same places. They measure the machinery around a model, not a model.
@@ -19,7 +19,7 @@ from weft.testing import FakeModel
 from weft.workflow.author.fields import OUTPUTS, at, node_paths, own_fields
 from weft.workflow.author.skeleton import WorkflowSkeleton
 
-_MEND: Final = re.compile(r"Mend the part `([^`]+)` of a workflow")
+_MEND: Final = re.compile(r"Repair the part `([^`]+)` of a workflow")
 _WRITE: Final = re.compile(r"Write the node `([^`]+)` \(")
 _NOW: Final = "The part is now:\n"
 
@@ -29,7 +29,7 @@ class GoldAuthor:
     """Answers from the document `gold` in plain data; wrong ones at `rate`.
 
     `intention`, `bullets` and `skeleton` are the answers of the first layers; a model that only
-    mends has none.
+    repairs has none.
     """
 
     gold: Mapping[str, Any]
@@ -48,7 +48,7 @@ class GoldAuthor:
         self.calls += 1
         prompt = str(request.messages[0].content)
         if found := _MEND.search(prompt):
-            return self._mended(found[1], prompt)
+            return self._repaired(found[1], prompt)
         if found := _WRITE.search(prompt):
             return self._written(found[1])
         if prompt.startswith("Write the steps"):
@@ -59,9 +59,9 @@ class GoldAuthor:
         self._tries[part] += 1
         return random.Random(f"{self.seed} {part} {self._tries[part]}").random() < self.rate
 
-    def _mended(self, part: str, prompt: str) -> dict[str, Any]:
+    def _repaired(self, part: str, prompt: str) -> dict[str, Any]:
         """What differs from the gold document, in the part that is asked for."""
-        if self._errs(f"mend {part}"):
+        if self._errs(f"repair {part}"):
             return {}
         now: dict[str, Any] = json.loads(prompt.partition(_NOW)[2].partition("\n")[0])
         if part == OUTPUTS:

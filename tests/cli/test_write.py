@@ -29,11 +29,13 @@ def typed(monkeypatch: pytest.MonkeyPatch, script: FakeModel, *words: str) -> Re
     return CliRunner().invoke(app, command)
 
 
-def test_it_says_what_was_written_and_mended(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_says_what_was_written_and_repaired(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wrong = {"with": {"query": "{{ topik }}"}}
     result = typed(monkeypatch, author({"write hits": wrong}))
     assert result.exit_code == 0, result.output
-    assert "mended hits: `hits`: nothing here is called `topik`" in result.stderr
+    assert "repaired hits: `hits`: nothing here is called `topik`" in result.stderr
     assert "wrote flow.yaml: weft run flow.yaml" in result.stderr
     assert CliRunner().invoke(app, ["check", "flow.yaml"]).exit_code == 0
 
@@ -42,7 +44,7 @@ def test_defects_that_remain_are_told_and_marked(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = {"with": {"query": "{{ topik }}"}}
-    result = typed(monkeypatch, author({"write hits": wrong, "mend hits": wrong}))
+    result = typed(monkeypatch, author({"write hits": wrong, "repair hits": wrong}))
     assert result.exit_code == 2
     assert "still has defects after 3 rounds" in result.stderr
     assert "# weft write: `hits`" in (folder / "flow.yaml").read_text()

@@ -101,7 +101,7 @@ def test_no_text_breaks_the_importer(code: str) -> None:
     import_sample(Sample(0, "q", "", code, ()))
 
 
-def test_planted_defects_are_found_and_mended_alone(good: GoodDocument) -> None:
+def test_planted_defects_are_found_and_repaired_alone(good: GoodDocument) -> None:
     planted = list(plant(good, 2))
     assert {one.kind for one in planted} >= {
         *("lost_edge", "misspelt_name", "broken_expression", "misnamed_tool"),
@@ -112,7 +112,7 @@ def test_planted_defects_are_found_and_mended_alone(good: GoodDocument) -> None:
         async with Models() as models:
             for one in planted:
                 outcome = await repaired(one, models, 0.0, 0)
-                assert (outcome.found, outcome.mended, outcome.others) == (True, True, 0), one
+                assert (outcome.found, outcome.repaired, outcome.others) == (True, True, 0), one
                 assert outcome.rounds == 1
 
     asyncio.run(all_of())

@@ -52,7 +52,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "few": {"start": "{{ topic }}", "until": "{{ text | length > 9 }}", "max": 3},
     "again": {"value": "{{ text }}!"},
 }
-_NODE = re.compile(r"(Write the node|Mend the part) `([^`]+)`")
+_NODE = re.compile(r"(Write the node|Repair the part) `([^`]+)`")
 
 Answer = Callable[[str], object]
 
@@ -63,7 +63,7 @@ def prompt_of(request: ModelRequest) -> str:
 
 
 def layer_of(prompt: str) -> str:
-    """The layer that a prompt asks for: a word, `write ID` or `mend ADDRESS`."""
+    """The layer that a prompt asks for: a word, `write ID` or `repair ADDRESS`."""
     if found := _NODE.search(prompt):
         return f"{found[1].partition(' ')[0].lower()} {found[2]}"
     starts = {"Say what": "intention", "Write the steps": "bullets", "Draw the": "skeleton"}

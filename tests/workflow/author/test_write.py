@@ -57,7 +57,7 @@ def written(folder: Path, model: FakeModel, options: WriteOptions | None = None)
 def test_the_document(folder: Path) -> None:
     model = author()
     made = written(folder, model)
-    assert (made.remaining, made.mended, made.rounds) == ((), (), 0)
+    assert (made.remaining, made.repaired, made.rounds) == ((), (), 0)
     assert made.bullets[0] == "Find pages."
     assert_golden(GOLDEN, made.text)
     assert layers(model)[:3] == ["intention", "bullets", "skeleton"]
@@ -100,12 +100,12 @@ def test_errors_go_back_for_the_nodes_that_they_name(
     model = author({f"write {node.rpartition('/')[2]}": wrong})
     made = written(folder, model)
     assert made.remaining == ()
-    assert [part.part for part in made.mended] == [node]
-    assert told in made.mended[0].defect
-    asked = [layer for layer in layers(model) if layer.startswith("mend")]
-    assert asked == [f"mend {node}"]
+    assert [part.part for part in made.repaired] == [node]
+    assert told in made.repaired[0].defect
+    asked = [layer for layer in layers(model) if layer.startswith("repair")]
+    assert asked == [f"repair {node}"]
     prompts = [prompt_of(request) for request in model.requests]
-    assert any(told in prompt for prompt in prompts if prompt.startswith("Mend"))
+    assert any(told in prompt for prompt in prompts if prompt.startswith("Repair"))
     assert_golden_but(made.text, node)
 
 
@@ -116,10 +116,10 @@ def assert_golden_but(text: str, node: str) -> None:
 
 def test_a_lasting_defect_is_marked_in_the_file_and_told(folder: Path) -> None:
     wrong = {"with": {"query": "{{ topik }}"}}
-    model = author({"write hits": wrong, "mend hits": wrong})
+    model = author({"write hits": wrong, "repair hits": wrong})
     made = written(folder, model)
     assert made.rounds == 3
-    assert layers(model).count("mend hits") == 3
+    assert layers(model).count("repair hits") == 3
     (defect,) = made.remaining
     assert "`hits`" in defect
     assert "topik" in defect
@@ -146,11 +146,11 @@ def test_a_lasting_defect_is_marked_in_the_file_and_told(folder: Path) -> None:
         {"with": {"query": "{% for a in range(9) %}{{ a }}{% endfor %}"}},
     ],
 )
-def test_hostile_fields_are_refused_and_mended(folder: Path, hostile: object) -> None:
+def test_hostile_fields_are_refused_and_repaired(folder: Path, hostile: object) -> None:
     made = written(folder, author({"write hits": hostile}))
     assert made.remaining == ()
     assert raw_document(made.text) == raw_document(GOLDEN.read_text("utf-8"))
-    assert [part.part for part in made.mended] == ["hits"]
+    assert [part.part for part in made.repaired] == ["hits"]
     assert_golden_but(made.text, "hits")
 
 

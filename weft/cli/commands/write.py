@@ -189,13 +189,13 @@ class _WriteCommand:
 
 
 def _report(written: WrittenWorkflow, *, quiet: bool) -> None:
-    """Print what was written and mended. Raises: `SourceError` for defects that remain."""
+    """Print what was written and repaired. Raises: `SourceError` for defects that remain."""
     from weft.cli import console
 
     screen = console.stderr()
     if not quiet:
-        for part in written.mended:
-            line = f"mended {part.part}: {part.defect}"
+        for part in written.repaired:
+            line = f"repaired {part.part}: {part.defect}"
             screen.print(clean(line), markup=False, soft_wrap=True)
         name = clean(str(written.file.name))
         screen.print(f"wrote {name}: weft run {name}", markup=False, soft_wrap=True)

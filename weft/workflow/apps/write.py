@@ -19,14 +19,14 @@ from weft.core.values import ToolSpec
 from weft.workflow.apps.question import Declared, QuestionFlow
 from weft.workflow.apps.tool_sources import ToolLike, ToolSources
 from weft.workflow.author.draft import raw_document
-from weft.workflow.author.program import WriteOptions, author_flow, repair_flow
+from weft.workflow.author.program import WriteOptions, author_flow, draft_repair_flow
 from weft.workflow.runtime.models.factory import DEFAULT_MODEL, Models
 from weft.workflow.runtime.options import AskSettings
 from weft.workflow.runtime.results.result import FlowResult
 
 
 @dataclass(frozen=True, slots=True)
-class MendedPart:
+class RepairedPart:
     """A part of the draft that was written anew, and the first defect that it had."""
 
     part: str
@@ -39,7 +39,7 @@ class WrittenWorkflow:
 
     file: Path
     text: str
-    mended: tuple[MendedPart, ...] = ()
+    repaired: tuple[RepairedPart, ...] = ()
     remaining: tuple[str, ...] = ()
     rounds: int = 0
     run: str = ""
@@ -56,7 +56,7 @@ class WrittenWorkflow:
             f"the workflow still has defects after {self.rounds} rounds of repairs:\n  {listed}",
             file=str(self.file),
             line=number,
-            hint=f"mend the parts marked in the file, then: weft check {self.file.name}",
+            hint=f"repair the parts marked in the file, then: weft check {self.file.name}",
         )
 
 
@@ -73,7 +73,7 @@ async def write(
     """Let a model write a workflow for `query` with `tools` into the file `out`.
 
         written = await write("Summarise each hit", tools=["./tools.py"], out="flow.yaml")
-        written.text, written.mended, written.remaining
+        written.text, written.repaired, written.remaining
 
     Args:
         query: what the workflow is to do
@@ -132,7 +132,7 @@ def write_flow(
     return QuestionFlow(author_flow(specs, model, file.parent, options), inputs, specs)
 
 
-def mend_flow(
+def repair_flow(
     text: str,
     file: Path,
     model: Declared,
@@ -141,7 +141,7 @@ def mend_flow(
     edges: Iterable[tuple[str, str]] = (),
     options: WriteOptions | None = None,
 ) -> QuestionFlow:
-    """The workflow that mends a workflow's `text`, which is to be `file`; writes no file.
+    """The workflow that repairs a workflow's `text`, which is to be `file`; writes no file.
 
     Its output `draft` has the text, and what `weft check` still finds in it. `edges`: names, each
     with the address of a node that must use it. Raises: `SourceError` for a text that is not YAML.
@@ -152,7 +152,7 @@ def mend_flow(
         for each in specs
     ]
     names = [each.name for each in specs]
-    flow = repair_flow(names, model, file.resolve().parent, options or WriteOptions())
+    flow = draft_repair_flow(names, model, file.resolve().parent, options or WriteOptions())
     inputs = {"query": query, "file": str(file), "text": text, "tools": tools}
     return QuestionFlow(flow, {"request": {**inputs, "edges": [list(each) for each in edges]}})
 
@@ -184,7 +184,7 @@ def written_by(result: FlowResult, run: str = "") -> WrittenWorkflow:
     return WrittenWorkflow(
         file=Path(saved["file"]),
         text=Path(saved["file"]).read_text("utf-8"),
-        mended=tuple(MendedPart(each["part"], each["defect"]) for each in draft["mended"]),
+        repaired=tuple(RepairedPart(each["part"], each["defect"]) for each in draft["repaired"]),
         remaining=tuple(saved["remaining"]),
         rounds=draft["rounds"],
         run=run,

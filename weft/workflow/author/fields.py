@@ -47,7 +47,7 @@ _MORE: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     "break": {"break": _TEXT, "value": {}},
 }
-"""What may be mended besides. Never what names code, files or models."""
+"""What may be repaired besides. Never what names code, files or models."""
 _OPTIONAL: Final = ("start", "schema")
 _ANY_NODE: Final = {"when": _TEXT, "after": {"type": "array", "items": {"type": "string"}}}
 """Of every node."""
@@ -147,8 +147,10 @@ def fields_schema(kind: str, tool: ToolSpec | None = None) -> dict[str, Any]:
     return _object({**own, **_ANY_NODE}, [name for name in own if name not in _OPTIONAL])
 
 
-def mended_schema(kind: str, tools: Sequence[str] = (), keys: Sequence[str] = ()) -> dict[str, Any]:
-    """The JSON Schema of mended fields: those that change, and keys in `remove` that go.
+def repaired_schema(
+    kind: str, tools: Sequence[str] = (), keys: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The JSON Schema of repaired fields: those that change, and keys in `remove` that go.
 
     `keys`: of the outputs.
     """
@@ -194,14 +196,14 @@ def written_fields(kind: str, answer: object, tool: ToolSpec | None) -> dict[str
     return answer
 
 
-def mended_fields(
+def repaired_fields(
     fields: Mapping[str, Any], answer: object, kind: str, tools: Sequence[str], wrong: Sequence[str]
 ) -> dict[str, Any] | None:
-    """`fields` as a model's answer mends them; None where the answer is refused.
+    """`fields` as a model's answer repairs them; None where the answer is refused.
 
     `wrong`: the keys that defects name. Only these, if they say nothing about the kind, can go.
     """
-    if violation(answer, mended_schema(kind, tools, list(fields))) is not None:
+    if violation(answer, repaired_schema(kind, tools, list(fields))) is not None:
         return None
     if not fits_text(answer):
         return None

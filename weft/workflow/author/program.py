@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from weft.core.ports import ModelClient
 from weft.core.values import ToolSpec
-from weft.workflow.author.fields import OUTPUTS, fields_schema, mended_schema
+from weft.workflow.author.fields import OUTPUTS, fields_schema, repaired_schema
 from weft.workflow.author.intention import Intention, intention_schema
 from weft.workflow.author.prompts import (
     BULLETS,
@@ -96,15 +96,17 @@ def author_flow(
         request=request, intention=intention, drawn=drawn, tasks=tasks, answers=answers,
     )  # fmt: skip
 
-    mended = _repairs(flow, request, draft, names, said)
-    saved = _step(flow, "saved_draft", request=request, state=mended)
-    flow.output(saved=saved, draft=mended, bullets=bullets)
+    repaired = _repairs(flow, request, draft, names, said)
+    saved = _step(flow, "saved_draft", request=request, state=repaired)
+    flow.output(saved=saved, draft=repaired, bullets=bullets)
     return flow
 
 
-def repair_flow(tools: list[str], model: Declared, folder: Path, options: WriteOptions) -> Flow:
-    """The workflow that mends the text in its input `request`."""
-    flow = Flow("mend", models={AUTHOR: model}, folder=folder)
+def draft_repair_flow(
+    tools: list[str], model: Declared, folder: Path, options: WriteOptions
+) -> Flow:
+    """The workflow that repairs the text in its input `request`."""
+    flow = Flow("repair", models={AUTHOR: model}, folder=folder)
     request = flow.input("request", dict)
     draft = _step(flow, "given_draft", request=request)
     flow.output(draft=_repairs(flow, request, draft, tools, _said(options)))
@@ -116,16 +118,16 @@ def _repairs(
 ) -> Any:
     """The draft after the repairs of the parts that its defects name."""
 
-    def mend(state: Any) -> Any:
+    def repair(state: Any) -> Any:
         parts = _step(flow, "faulty_parts", request=request, state=state)
         answers = flow.map(
-            parts, lambda part: _answer(flow, part, _mended(tools), said), name="answers"
+            parts, lambda part: _answer(flow, part, _repaired(tools), said), name="answers"
         )
-        return _step(flow, "mended_draft", request=request, state=state, answers=answers)
+        return _step(flow, "repaired_draft", request=request, state=state, answers=answers)
 
     return flow.loop(
         draft,
-        mend,
+        repair,
         until=lambda state: f"{{{{ {source_of(state)}.defects | length == 0 }}}}",
         max=ROUNDS,
         name="repairs",
@@ -153,10 +155,10 @@ def _written(specs: Iterable[ToolSpec]) -> dict[str, Any]:
     return {**tools, **{kind: fields_schema(kind) for kind in KINDS if kind != "tool"}}
 
 
-def _mended(tools: list[str]) -> dict[str, Any]:
-    """The schemas of mended fields, by the key of a task."""
-    kinds = {f"mend {kind}": mended_schema(kind, tools) for kind in (*KIND_NAMES, "other")}
-    return {**kinds, f"mend {OUTPUTS}": {"type": "object", "maxProperties": 12}}
+def _repaired(tools: list[str]) -> dict[str, Any]:
+    """The schemas of repaired fields, by the key of a task."""
+    kinds = {f"repair {kind}": repaired_schema(kind, tools) for kind in (*KIND_NAMES, "other")}
+    return {**kinds, f"repair {OUTPUTS}": {"type": "object", "maxProperties": 12}}
 
 
 def _said(options: WriteOptions) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from weft.workflow.author.draft import (
 from weft.workflow.author.fields import visible_names, written_fields
 from weft.workflow.author.intention import Intention, read_intention
 from weft.workflow.author.layout import laid_out, skeleton_edges
-from weft.workflow.author.mend import mend_prompt, mend_tasks, mended_text
+from weft.workflow.author.repair import repair_prompt, repair_tasks, repaired_text
 from weft.workflow.author.skeleton import SkeletonNode, WorkflowSkeleton, node_of, read_skeleton
 from weft.workflow.document.writer import sections_text
 
@@ -101,11 +101,11 @@ def faulty_parts(request: Json, state: Json) -> list[Json]:
     """One task for each part of the draft that a defect names."""
     text, tools = state["text"], _tools(request)
     raw = raw_document(text)
-    tasks = mend_tasks(text, [defect_of(each) for each in state["defects"]])
+    tasks = repair_tasks(text, [defect_of(each) for each in state["defects"]])
     return [
         {
             "key": task.key,
-            "prompt": mend_prompt(
+            "prompt": repair_prompt(
                 task, request["query"], text, visible_names(raw, task.path), tools
             ),
         }
@@ -114,16 +114,16 @@ def faulty_parts(request: Json, state: Json) -> list[Json]:
 
 
 @tool(pure=True)
-def mended_draft(request: Json, state: Json, answers: list[Json]) -> Json:
+def repaired_draft(request: Json, state: Json, answers: list[Json]) -> Json:
     """The draft with the answers to its `faulty_parts`, checked again."""
-    tasks = mend_tasks(state["text"], [defect_of(each) for each in state["defects"]])
-    text, parts = mended_text(state["text"], tasks, answers, list(_tools(request)))
+    tasks = repair_tasks(state["text"], [defect_of(each) for each in state["defects"]])
+    text, parts = repaired_text(state["text"], tasks, answers, list(_tools(request)))
     told = {task.part: str(task.defects[0]) for task in tasks}
     done = [{"part": part, "defect": told[part]} for part in parts]
     new = _state(request, text, [tuple(each) for each in state["edges"]])
     return new | {
         "rounds": state["rounds"] + bool(tasks),
-        "mended": [*state["mended"], *done],
+        "repaired": [*state["repaired"], *done],
     }
 
 
@@ -153,7 +153,7 @@ def _state(request: Json, text: str, edges: Sequence[Edge]) -> Json:
     defects = find_defects(text, Path(request["file"]), edges)
     found = [each.plain() for each in defects]
     listed = [list(each) for each in edges]
-    return {"text": text, "defects": found, "edges": listed, "rounds": 0, "mended": []}
+    return {"text": text, "defects": found, "edges": listed, "rounds": 0, "repaired": []}
 
 
 def _skeleton(drawn: Json) -> WorkflowSkeleton:

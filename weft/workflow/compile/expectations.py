@@ -31,7 +31,7 @@ def checked(step: BaseNode, node_fn: NodeFn) -> NodeFn:
                 raise ExpectationFailed(
                     f"it is not so that: {'; '.join(failed)}. The value is {_shown(value)}",
                     node=context.node,
-                    hint="mend what makes the value, or change `expect`; a `default` or a "
+                    hint="repair what makes the value, or change `expect`; a `default` or a "
                     "`fallback` takes its place",
                 )
             return value
@@ -57,7 +57,7 @@ def _refused(test: Template, step: GrowthStep) -> ExpectationFailed:
     return ExpectationFailed(
         f"after {step.done} of {step.total} items{failed}, `accept` does not hold: "
         f"{test.text.strip()}. The results so far are {_shown(step.value)}",
-        hint="nothing was done for the other items: mend the body or the data, and resume",
+        hint="nothing was done for the other items: repair the body or the data, and resume",
     )
 
 

@@ -14,7 +14,7 @@ from evals.write.spans import without_parts
 from tests.workflow.author.script import TOOLS
 from weft.workflow.author.draft import DraftDefect, find_defects, raw_document, with_comments
 from weft.workflow.author.fields import OUTPUTS, at, node_paths, own_fields, visible_names
-from weft.workflow.author.mend import mend_prompt, mend_tasks, mended_text
+from weft.workflow.author.repair import repair_prompt, repair_tasks, repaired_text
 
 TEXT = """\
 # A workflow that somebody wrote.
@@ -88,27 +88,27 @@ def test_the_parts_are_known() -> None:
 def test_only_the_named_parts_change(answers: dict[str, Any]) -> None:
     paths = {**PARTS, OUTPUTS: (OUTPUTS,)}
     defects = [DraftDefect(part, paths[part], "wrong", key="kept") for part in answers]
-    tasks = mend_tasks(TEXT, defects)
+    tasks = repair_tasks(TEXT, defects)
     given_answers = [answers[task.part] for task in tasks]
-    text, mended = mended_text(TEXT, tasks, given_answers, ["search", "shorten"])
+    text, repaired = repaired_text(TEXT, tasks, given_answers, ["search", "shorten"])
     raw = raw_document(text)
-    assert set(mended) <= set(answers)
+    assert set(repaired) <= set(answers)
     assert {address for _, address in node_paths(raw)} == set(PARTS)
     for part, path in PARTS.items():
-        if part not in mended:
+        if part not in repaired:
             assert own_fields(at(raw, path)) == own_fields(at(RAW, path))
     for key in ("name", "inputs", "tools", "models"):
         assert raw[key] == RAW[key]
-    assert_other_lines_stay(text, mended)
+    assert_other_lines_stay(text, repaired)
 
 
-def assert_other_lines_stay(text: str, mended: list[str]) -> None:
-    assert without_parts(text, mended) == without_parts(TEXT, mended)
+def assert_other_lines_stay(text: str, repaired: list[str]) -> None:
+    assert without_parts(text, repaired) == without_parts(TEXT, repaired)
 
 
 def test_nothing_but_the_value_changes_in_the_text() -> None:
-    (task,) = mend_tasks(TEXT, [DraftDefect("hits", PARTS["hits"], "wrong")])
-    text, _ = mended_text(TEXT, [task], [{"with": {"query": "tea", "limit": 2}}], ["search"])
+    (task,) = repair_tasks(TEXT, [DraftDefect("hits", PARTS["hits"], "wrong")])
+    text, _ = repaired_text(TEXT, [task], [{"with": {"query": "tea", "limit": 2}}], ["search"])
     assert text == TEXT.replace('with: {query: "{{ topic }}"}', 'with: {query: "tea", limit: 2}')
 
 
@@ -129,25 +129,25 @@ def test_nothing_but_the_value_changes_in_the_text() -> None:
     ],
 )
 def test_answers_that_are_refused_change_nothing(answer: object) -> None:
-    (task,) = mend_tasks(TEXT, [DraftDefect("hits", PARTS["hits"], "wrong", key="with")])
-    assert mended_text(TEXT, [task], [answer], ["search"]) == (TEXT, [])
+    (task,) = repair_tasks(TEXT, [DraftDefect("hits", PARTS["hits"], "wrong", key="with")])
+    assert repaired_text(TEXT, [task], [answer], ["search"]) == (TEXT, [])
 
 
 def test_a_key_that_a_defect_names_can_go() -> None:
     text = TEXT.replace("retry: 2", "retyr: 2")
     defect = DraftDefect("notes/short", PARTS["notes/short"], "unknown key", key="retyr")
-    tasks = mend_tasks(text, [defect])
-    new, mended = mended_text(text, tasks, [{"remove": ["retyr"]}], ["shorten"])
-    assert mended == ["notes/short"]
+    tasks = repair_tasks(text, [defect])
+    new, repaired = repaired_text(text, tasks, [{"remove": ["retyr"]}], ["shorten"])
+    assert repaired == ["notes/short"]
     assert new == TEXT.replace(", retry: 2", "")
 
 
 def test_the_prompt_says_what_is_wrong_and_what_can_be_used() -> None:
     defect = DraftDefect("notes/draft", PARTS["notes/draft"], "no `hti`", "did you mean `hit`?")
-    (task,) = mend_tasks(TEXT, [defect])
+    (task,) = repair_tasks(TEXT, [defect])
     visible = visible_names(RAW, task.path)
     assert visible == ["topic", "hits", "kept", "end", "hit", "index", "short"]
-    prompt = mend_prompt(task, "notes", TEXT, visible, {})
+    prompt = repair_prompt(task, "notes", TEXT, visible, {})
     assert "no `hti`; did you mean `hit`?" in prompt
     assert json.dumps(dict(task.fields)) in prompt
 
@@ -171,7 +171,7 @@ def test_defects_are_found_with_their_parts(tmp_path: Path) -> None:
 
 def test_comments_stand_above_the_faulty_parts() -> None:
     defects = [
-        DraftDefect("notes/draft", PARTS["notes/draft"], "is\nwrong", "mend it"),
+        DraftDefect("notes/draft", PARTS["notes/draft"], "is\nwrong", "repair it"),
         DraftDefect("", (), "a model is unknown"),
     ]
     text = with_comments(TEXT, defects)
@@ -179,4 +179,4 @@ def test_comments_stand_above_the_faulty_parts() -> None:
     lines = text.splitlines()
     assert lines[0] == "# weft write: a model is unknown"
     at_draft = lines.index("        draft:")
-    assert lines[at_draft - 1] == "        # weft write: `notes/draft`: is wrong (mend it)"
+    assert lines[at_draft - 1] == "        # weft write: `notes/draft`: is wrong (repair it)"

@@ -19,15 +19,15 @@ from weft.workflow.author.fields import (
     at,
     field_changes,
     kind_of,
-    mended_fields,
     own_fields,
+    repaired_fields,
 )
 from weft.workflow.document.source import KeyPath
 from weft.workflow.document.splice import spliced
 
 
 @dataclass(frozen=True, slots=True)
-class MendTask:
+class RepairTask:
     """One faulty part for a model. `fields`: what it has now; `key`: the schema of the answer."""
 
     part: str
@@ -39,10 +39,10 @@ class MendTask:
     @property
     def key(self) -> str:
         """The case of the schema under which it is answered."""
-        return f"mend {self.kind or 'other'}"
+        return f"repair {self.kind or 'other'}"
 
 
-def mend_tasks(text: str, defects: Sequence[DraftDefect]) -> list[MendTask]:
+def repair_tasks(text: str, defects: Sequence[DraftDefect]) -> list[RepairTask]:
     """One task for each part that the defects name, in the order of their positions."""
     raw = raw_document(text)
     parts: dict[str, list[DraftDefect]] = {}
@@ -52,7 +52,7 @@ def mend_tasks(text: str, defects: Sequence[DraftDefect]) -> list[MendTask]:
     return [task for each in parts.values() if (task := _task(raw, each)) is not None]
 
 
-def _task(raw: Any, defects: Sequence[DraftDefect]) -> MendTask | None:
+def _task(raw: Any, defects: Sequence[DraftDefect]) -> RepairTask | None:
     first = defects[0]
     part = at(raw, first.path)
     if not isinstance(part, dict):
@@ -60,16 +60,16 @@ def _task(raw: Any, defects: Sequence[DraftDefect]) -> MendTask | None:
     if first.part == OUTPUTS:
         wrong = {each.key for each in defects}
         fields = {key: value for key, value in part.items() if key in wrong}
-        return MendTask(OUTPUTS, first.path, OUTPUTS, fields, tuple(defects))
-    return MendTask(first.part, first.path, kind_of(part), own_fields(part), tuple(defects))
+        return RepairTask(OUTPUTS, first.path, OUTPUTS, fields, tuple(defects))
+    return RepairTask(first.part, first.path, kind_of(part), own_fields(part), tuple(defects))
 
 
-def mend_prompt(
-    task: MendTask, request: str, text: str, visible: Sequence[str], tools: Mapping[str, ToolSpec]
+def repair_prompt(
+    task: RepairTask, request: str, text: str, visible: Sequence[str], tools: Mapping[str, ToolSpec]
 ) -> str:
     """What the model is told: the part, its defects with remedies, and what it may use."""
     lines = [
-        f"Mend the part `{task.part}` of a workflow for this request: {request}",
+        f"Repair the part `{task.part}` of a workflow for this request: {request}",
         "",
         "The part is now:",
         json.dumps(dict(task.fields), ensure_ascii=False),
@@ -88,8 +88,8 @@ def mend_prompt(
     return "\n".join(lines)
 
 
-def mended_text(
-    text: str, tasks: Sequence[MendTask], answers: Sequence[object], tools: Sequence[str]
+def repaired_text(
+    text: str, tasks: Sequence[RepairTask], answers: Sequence[object], tools: Sequence[str]
 ) -> tuple[str, list[str]]:
     """`text` with the answers that are accepted, and the parts that they changed.
 
@@ -110,21 +110,21 @@ def mended_text(
 
 def _one_by_one(text: str, changes: Mapping[str, Mapping[KeyPath, Any]]) -> tuple[str, list[str]]:
     """`text` with the changes of the parts for which it can hold them."""
-    mended: list[str] = []
+    repaired: list[str] = []
     for part, each in changes.items():
         try:
             text = spliced(text, each)
         except BuildError:
             continue
-        mended.append(part)
-    return text, mended
+        repaired.append(part)
+    return text, repaired
 
 
 def _changes(
-    raw: Any, task: MendTask, answer: object, tools: Sequence[str]
+    raw: Any, task: RepairTask, answer: object, tools: Sequence[str]
 ) -> Iterator[tuple[KeyPath, Any]]:
     wrong = [defect.key for defect in task.defects]
-    fields = mended_fields(task.fields, answer, task.kind, tools, wrong)
+    fields = repaired_fields(task.fields, answer, task.kind, tools, wrong)
     if fields is None:
         return
     if task.part == OUTPUTS:
