@@ -70,7 +70,7 @@ class Growth:
             async def then(context: NodeContext, values: list[Any]) -> Any:
                 nonlocal failed
                 ends = [await context.outcome(node.id) for node in nodes]
-                failed += sum(not end.ok for end in ends)
+                failed += sum(not end.ok and not _left_out(end) for end in ends)
                 kept = [
                     index for index, end in zip(indices, ends, strict=True) if not _left_out(end)
                 ]
